@@ -1,0 +1,51 @@
+# `make` lists the targets. Everything happens in .venv; nothing outside this directory is changed, except that
+# `make setup` installs a Java runtime where there is none and it may (root on Debian or Ubuntu).
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup java test test-all lint demo bench docs clean
+
+BIN := .venv/bin
+STAMP := .venv/.setup-done
+# Workers must run the interpreter that has lakecommit, whatever the caller's shell says.
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | \
+	  while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@echo '  ARGS="…" is passed on by demo, bench, test and test-all: make test ARGS="-k options"'
+
+setup: $(STAMP) ## create .venv with the locked versions and fetch Delta's jar; at once when nothing has changed
+
+java:
+	@.ci/setup java
+
+$(STAMP): pyproject.toml requirements-lock.txt .ci/setup | java
+	@.ci/setup python
+	@touch $@
+
+test: setup ## run all tests but the long ones
+	$(BIN)/pytest -m "not soak" $(ARGS)
+
+test-all: setup ## run all tests, the long ones too
+	$(BIN)/pytest $(ARGS)
+
+lint: setup ## ruff (rules and format) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy lakecommit pyspark_lakecommit.py
+
+demo: setup ## stream and batch writes into a Delta table, read back and compared; ARGS=--s3 for S3
+	$(BIN)/lakecommit demo $(ARGS)
+
+bench: setup ## the benchmarks, each against its peers in the same run
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: setup ## write docs/options.md anew from the declarations
+	$(BIN)/python -m lakecommit.options > docs/options.md
+
+clean: ## remove .venv, caches and build results
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,149 @@
+"""`lakecommit inspect OBJECT`: a manifest or a seal, decoded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+
+from lakecommit.cli.arguments import json_option, run, store_option
+from lakecommit.cli.output import show, size, table, text, time
+from lakecommit.errors import InvalidInput
+from lakecommit.model import Manifest, Seal
+from lakecommit.state.codec import decode_any, digest_of
+from lakecommit.state.container import MAX_OBJECT_BYTES
+from lakecommit.state.layout import ROOT
+from lakecommit.storage.base import Found, Store
+from lakecommit.storage.location import open_store
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestOutput:
+    location: str
+    manifest: Manifest
+    digest: str
+
+    def data(self) -> dict[str, Any]:
+        attempt = self.manifest.attempt
+        return {
+            "kind": "manifest",
+            "location": self.location,
+            "sha256": self.digest,
+            "user": attempt.user,
+            "epoch": attempt.epoch,
+            "task": attempt.task,
+            "attempt": attempt.id,
+            "number": self.manifest.number,
+            "plan": _parsed(self.manifest.plan),
+            "files": [asdict(file) | {"stats": _parsed(file.stats)} for file in self.manifest.files],
+        }
+
+    def render(self) -> RenderableType:
+        attempt, files = self.manifest.attempt, self.manifest.files
+        head = (
+            ("kind", "manifest"),
+            ("commit user", attempt.user),
+            ("epoch", str(attempt.epoch)),
+            ("task, attempt", f"{attempt.task}, {attempt.id}"),
+            ("number", str(self.manifest.number)),
+            ("sha256", self.digest),
+            (
+                "in all",
+                f"{len(files)} files, {sum(f.rows for f in files):,} rows, {size(sum(f.size_bytes for f in files))}",
+            ),
+        )
+        rows = [(file.path, file.rows, size(file.size_bytes), time(file.created_ms)) for file in files]
+        return Group(_head(self.location, head), text(""), table(("file", "#rows", "#bytes", "encoded"), rows))
+
+
+@dataclass(frozen=True, slots=True)
+class SealOutput:
+    location: str
+    seal: Seal
+    digest: str
+
+    def data(self) -> dict[str, Any]:
+        seal = self.seal
+        return {
+            "kind": "seal",
+            "location": self.location,
+            "sha256": self.digest,
+            "user": seal.user,
+            "epoch": seal.epoch,
+            "tableId": seal.table_id,
+            "previous": None if seal.previous is None else seal.previous.hex(),
+            "offsets": None if seal.offsets is None else _parsed(seal.offsets),
+            "sealedMs": seal.sealed_ms,
+            "winners": [asdict(winner) | {"digest": winner.digest.hex()} for winner in seal.winners],
+        }
+
+    def render(self) -> RenderableType:
+        seal = self.seal
+        head = (
+            ("kind", "seal"),
+            ("commit user", seal.user),
+            ("epoch", str(seal.epoch)),
+            ("table id", seal.table_id),
+            ("sealed", time(seal.sealed_ms)),
+            ("offsets", seal.offsets),
+            ("sha256", self.digest),
+            ("seal before", None if seal.previous is None else seal.previous.hex()),
+        )
+        rows = [(str(w.task), w.attempt, w.manifests, w.digest.hex() or None) for w in seal.winners]
+        winners = table(("#task", "winning attempt", "#manifests", "digest of its manifests"), rows)
+        return Group(_head(self.location, head), text(""), winners)
+
+
+async def read_record(store: Store, key: str, location: str) -> ManifestOutput | SealOutput:
+    """Raises `InvalidInput` where there is no such object, `CorruptState` where it is damaged or something else."""
+    length = await store.size(key)
+    if length is None:
+        raise InvalidInput(f"there is no object at {location}; `lakecommit status TABLE` names what there is")
+    if length > MAX_OBJECT_BYTES:
+        raise InvalidInput(f"{location} has {length} bytes: no manifest or seal is that large; name another object")
+    found = await store.get(key)
+    if not isinstance(found, Found):
+        raise InvalidInput(f"{location} was deleted while it was looked at; look again")
+    record = decode_any(found.body, location)
+    digest = digest_of([found.body]).hex()
+    if isinstance(record, Manifest):
+        return ManifestOutput(location, record, digest)
+    return SealOutput(location, record, digest)
+
+
+def split_location(location: str) -> tuple[str, str]:
+    """The table's location and the object's key below it; for an object outside of a table, its directory and name."""
+    table_location, found, rest = location.rpartition(f"/{ROOT}/")
+    if found:
+        return table_location or "/", f"{ROOT}/{rest}"
+    directory, slash, name = location.rpartition("/")
+    if not name or directory.endswith(":/"):
+        raise InvalidInput(f"{location!r} names no object; name a manifest or a seal below {ROOT}/users")
+    return (directory or slash or "."), name
+
+
+@click.command("inspect")
+@click.argument("location", metavar="OBJECT")
+@store_option
+@json_option
+def command(location: str, store_options: Mapping[str, str], as_json: bool) -> None:
+    """Decode OBJECT: a manifest or a seal, such as s3://bucket/table/_lakecommit/users/…/seals/….avro."""
+    table_location, key = split_location(location)
+    store = open_store(table_location, store_options)
+    show(run(read_record(store, key, f"{store.location}/{key}")), as_json=as_json)
+
+
+def _parsed(content: str) -> Any:
+    """JSON as JSON, anything else as the text that it is."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        return content
+
+
+def _head(location: str, rows: tuple[tuple[str, str | None], ...]) -> RenderableType:
+    return Group(text(location, "bold"), table(("", ""), rows))

@@ -1,0 +1,48 @@
+"""`lakecommit VERB`: the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+import click
+
+from lakecommit.errors import LakecommitError
+
+# Each verb is imported when it is asked for: `status` must not wait for Spark.
+VERBS: Mapping[str, str] = {
+    "doctor": "lakecommit.cli.doctor",
+    "history": "lakecommit.cli.history",
+    "inspect": "lakecommit.cli.inspect",
+    "status": "lakecommit.cli.status",
+}
+
+
+class Verbs(click.Group):
+    """Finds a verb as the `command` of its module, and turns our own errors into one message and exit code 1."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(VERBS[cmd_name]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except LakecommitError as error:
+            raise click.ClickException(str(error)) from None
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="lakecommit")
+def cli() -> None:
+    """Looks into tables that lakecommit writes."""
+
+
+def main() -> None:
+    cli(prog_name="lakecommit")

@@ -1,0 +1,143 @@
+"""All committers of a process, one per table, behind one function that answers requests.
+
+The driver's service and the inline fall-back run exactly this.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from lakecommit.clock import Clock, SystemClock
+from lakecommit.errors import ContradictoryState
+from lakecommit.formats.delta import DeltaFormat
+from lakecommit.model import CommitUser, Epoch, Report
+from lakecommit.options import Options, parse_options
+from lakecommit.state.codec import decode_report
+from lakecommit.storage.base import Store
+from lakecommit.storage.location import open_store
+from lakecommit.table_committer import TableCommitter, TableSettings, Txn
+from lakecommit.wire import Answer, Request, Verb
+
+_TableKey = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class Session(Protocol):
+    """What a committer asks of the Spark session that it serves."""
+
+    def defaults(self) -> Mapping[str, str]:
+        """Options that the session sets with `spark.lakecommit.<option>`."""
+
+    def running_queries(self) -> Sequence[CommitUser]: ...
+
+    def planned_offsets(self, user: CommitUser, epoch: Epoch) -> str | None:
+        """A fingerprint of the offsets that `epoch` was planned with, None where it cannot be known."""
+
+
+class NoSession:
+    """Inline, in a worker: nothing is known of the session."""
+
+    def defaults(self) -> Mapping[str, str]:
+        return {}
+
+    def running_queries(self) -> Sequence[CommitUser]:
+        return ()
+
+    def planned_offsets(self, user: CommitUser, epoch: Epoch) -> str | None:
+        return None
+
+
+class Committers:
+    """Answers requests; keeps one committer per table and set of store options."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        clock: Clock | None = None,
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+        random_fraction: Callable[[], float] = random.random,
+        open_at: Callable[..., Store] = open_store,
+    ) -> None:
+        self._session = session
+        self._clock = clock or SystemClock()
+        self._new_id = new_id
+        self._random = random_fraction
+        self._open_at = open_at
+        self._tables: dict[_TableKey, TableCommitter] = {}
+        self._known: dict[_TableKey, TableCommitter] = {}
+
+    async def answer(self, request: Request) -> Answer:
+        """Does what `request` asks. Raises what goes wrong; nothing of it is remembered."""
+        defaults = dict(self._session.defaults())
+        options = parse_options(request.options, streaming=request.streaming, defaults=defaults)
+        committer = self._committer(options)
+        settings = TableSettings(options.partition_by, options.table_properties, options.user_metadata)
+        txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
+        match request.verb:
+            case Verb.PLAN:
+                queries = self._session.running_queries() if request.streaming else ()
+                planned = await committer.plan(request.schema, settings, queries=queries, txn=txn)
+                return Answer(
+                    plan=planned.plan.to_json(),
+                    done={str(user): int(epoch) for user, epoch in planned.done.items()},
+                    skip=planned.skip,
+                    defaults=defaults,
+                )
+            case Verb.COMMIT_EPOCH:
+                reports = _reports(request)
+                user, epoch = _query_of(reports, request.epoch), Epoch(request.epoch)
+                version = await committer.commit_epoch(
+                    user,
+                    epoch,
+                    reports,
+                    schema=request.schema,
+                    settings=settings,
+                    offsets=self._session.planned_offsets(user, epoch),
+                )
+                return Answer(version=version)
+            case Verb.COMMIT_BATCH:
+                version = await committer.commit_batch(
+                    CommitUser(request.user), _reports(request), schema=request.schema, settings=settings, txn=txn
+                )
+                return Answer(version=version)
+
+    async def query_started(self, user: CommitUser) -> None:
+        """A new run of a query begins: what was remembered of it is read afresh."""
+        for committer in list(self._tables.values()):
+            await committer.begin_run(user)
+
+    def idle(self) -> bool:
+        return all(committer.idle() for committer in self._tables.values())
+
+    def _committer(self, options: Options) -> TableCommitter:
+        """The table's committer; two spellings of one location share it."""
+        store_options = tuple(sorted(options.store_options.items()))
+        asked = (options.path, store_options)
+        if asked not in self._known:
+            store = self._open_at(options.path, options.store_options, clock=self._clock)
+            key = (store.location, store_options)
+            if key not in self._tables:
+                table_format = DeltaFormat(store, clock=self._clock, new_id=self._new_id, random=self._random)
+                self._tables[key] = TableCommitter(
+                    store, table_format, clock=self._clock, new_id=self._new_id, random=self._random
+                )
+            self._known[asked] = self._tables[key]
+        return self._known[asked]
+
+
+def _reports(request: Request) -> list[Report | None]:
+    return [decode_report(data) if data else None for data in request.reports]
+
+
+def _query_of(reports: Sequence[Report | None], epoch: int) -> CommitUser:
+    """The query that an epoch's reports are of: a commit worker knows it only from them."""
+    users = {report.attempt.user for report in reports if report is not None}
+    if len(users) != 1:
+        raise ContradictoryState(
+            f"epoch {epoch} has {len(reports)} reports of {len(users)} queries: nothing was sealed; "
+            "Trigger.Continuous is not supported, use a micro-batch trigger"
+        )
+    return users.pop()

@@ -1,0 +1,215 @@
+"""Whether rows of one schema may be appended to a table of another. Pure; every problem names its column and remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
+
+ILLEGAL_CHARACTERS = " ,;{}()\n\t="
+
+_WRITABLE = frozenset(
+    {
+        "binary",
+        "boolean",
+        "byte",
+        "date",
+        "double",
+        "float",
+        "integer",
+        "long",
+        "short",
+        "string",
+        "timestamp",
+        "timestamp_ntz",
+    }
+)
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+_COLLATION = "__COLLATIONS"
+
+
+def mismatches(data: Struct, table: Struct) -> list[str]:
+    """What keeps rows of `data` out of `table`; columns are matched by name, in any order, at every depth."""
+    return [*_duplicates(data, ""), *_unwritable(data, ""), *_compare_structs(data, table, "")]
+
+
+def new_table_problems(data: Struct, partition_columns: Iterable[str], *, any_name: bool) -> list[str]:
+    """What keeps `data` from being the schema of a new table. With column mapping (`any_name`) all names are legal."""
+    problems = [*_duplicates(data, ""), *_unwritable(data, "")]
+    if not data.fields:
+        problems.append("there are no columns; select at least one")
+    if not any_name:
+        problems.extend(_illegal_names(data, ""))
+    return [*problems, *_partition_problems(data, list(partition_columns))]
+
+
+def resolve_partition_columns(data: Struct, partition_columns: Iterable[str]) -> tuple[str, ...]:
+    """The partition columns as the schema spells them; names are matched in any case, as Spark does."""
+    spelled = {field.name.lower(): field.name for field in data.fields}
+    return tuple(spelled.get(name.lower(), name) for name in partition_columns)
+
+
+def table_schema(data: Struct) -> Struct:
+    """The schema of a new table for rows of `data`.
+
+    All fields are nullable, as Delta makes them for a DataFrame: its nullability says what one query can prove, not
+    what the table should demand. Of the metadata only the user's own stays, such as comments.
+    """
+    return Struct(tuple(_table_field(field) for field in data.fields))
+
+
+def same_type(left: str, right: str) -> bool:
+    return left == right or (
+        (a := _DECIMAL.fullmatch(left)) is not None
+        and (b := _DECIMAL.fullmatch(right)) is not None
+        and a.groups() == b.groups()
+    )
+
+
+def decimal_parts(name: str) -> tuple[int, int] | None:
+    match = _DECIMAL.fullmatch(name)
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def _compare_structs(data: Struct, table: Struct, prefix: str) -> Iterator[str]:
+    exact = {field.name: field for field in table.fields}
+    folded = {field.name.lower(): field for field in table.fields}
+    seen = set()
+    for field in data.fields:
+        path = prefix + field.name
+        if field.name in exact:
+            seen.add(field.name)
+            yield from _compare_fields(field, exact[field.name], path)
+        elif field.name.lower() in folded:
+            spelled = folded[field.name.lower()].name
+            seen.add(spelled)
+            yield f"column {path} is spelled {prefix}{spelled} in the table: rename it"
+        else:
+            yield f"column {path} is not in the table: drop it, or add it to the table first"
+    for field in table.fields:
+        if field.name not in seen:
+            kind = describe(field.type) + ("" if field.nullable else " not null")
+            yield f"column {prefix}{field.name} ({kind}) is missing: add it, as nulls where there is no value"
+
+
+def _compare_fields(data: Field, table: Field, path: str) -> Iterator[str]:
+    if data.nullable and not table.nullable:
+        yield f"column {path} may be null and is not null in the table: replace its nulls, e.g. with coalesce"
+    yield from _compare_types(data.type, table.type, path)
+
+
+def _compare_types(data: DataType, table: DataType, path: str) -> Iterator[str]:
+    match data, table:
+        case Struct(), Struct():
+            yield from _compare_structs(data, table, path + ".")
+        case Array(element, contains_null), Array(table_element, table_contains_null):
+            if contains_null and not table_contains_null:
+                yield f"the elements of column {path} may be null and are not null in the table: remove nulls"
+            yield from _compare_types(element, table_element, path + ".element")
+        case Map(key, value, contains_null), Map(table_key, table_value, table_contains_null):
+            if contains_null and not table_contains_null:
+                yield f"the values of column {path} may be null and are not null in the table: remove nulls"
+            yield from _compare_types(key, table_key, path + ".key")
+            yield from _compare_types(value, table_value, path + ".value")
+        case Primitive(name), Primitive(table_name) if same_type(name, table_name):
+            pass
+        case _:
+            yield f"column {path} is {describe(data)} and {describe(table)} in the table: cast it"
+
+
+def _duplicates(data_type: DataType, prefix: str) -> Iterator[str]:
+    for path, struct in _structs(data_type, prefix):
+        names: dict[str, str] = {}
+        for field in struct.fields:
+            other = names.setdefault(field.name.lower(), field.name)
+            if other is not field.name:
+                yield f"columns {path}{other} and {path}{field.name} have the same name in any case: rename one"
+
+
+def _unwritable(data_type: DataType, prefix: str) -> Iterator[str]:
+    for path, struct in _structs(data_type, prefix):
+        for field in struct.fields:
+            for name in _primitives(field.type):
+                if not _is_writable(name):
+                    remedy = "cast it to the type that it should have" if name == "void" else "cast it or drop it"
+                    yield f"column {path}{field.name} has the type {name}, which cannot be written: {remedy}"
+            if field.metadata.get(_COLLATION) is not None:
+                yield f"column {path}{field.name} has a collation, which cannot be written: cast it to plain string"
+
+
+def _illegal_names(data_type: DataType, prefix: str) -> Iterator[str]:
+    for path, struct in _structs(data_type, prefix):
+        for field in struct.fields:
+            if not field.name or any(character in ILLEGAL_CHARACTERS for character in field.name):
+                yield (
+                    f"the name {path + field.name!r} is empty or has one of the characters {ILLEGAL_CHARACTERS!r}: "
+                    "rename it, or create the table with delta.columnMapping.mode=name"
+                )
+
+
+def _partition_problems(data: Struct, partition_columns: list[str]) -> Iterator[str]:
+    fields = {field.name: field for field in data.fields}
+    for name in partition_columns:
+        if name not in fields:
+            yield f"partition column {name} is not among the columns {', '.join(fields)}: check partitionBy"
+        elif not isinstance(fields[name].type, Primitive):
+            yield f"partition column {name} is {describe(fields[name].type)}: partition by a plain value instead"
+    if len(set(partition_columns)) < len(partition_columns):
+        yield f"partitionBy names a column twice: {', '.join(partition_columns)}"
+    if data.fields and set(fields) <= set(partition_columns):
+        yield "all columns are partition columns: leave at least one out of partitionBy"
+
+
+def _structs(data_type: DataType, prefix: str) -> Iterator[tuple[str, Struct]]:
+    match data_type:
+        case Struct(fields):
+            yield prefix, data_type
+            for field in fields:
+                yield from _structs(field.type, f"{prefix}{field.name}.")
+        case Array(element, _):
+            yield from _structs(element, prefix + "element.")
+        case Map(key, value, _):
+            yield from _structs(key, prefix + "key.")
+            yield from _structs(value, prefix + "value.")
+
+
+def _primitives(data_type: DataType) -> Iterator[str]:
+    """The primitive types of a field outside of nested structs, whose fields speak for themselves."""
+    match data_type:
+        case Primitive(name):
+            yield name
+        case Array(element, _):
+            yield from _primitives(element)
+        case Map(key, value, _):
+            yield from _primitives(key)
+            yield from _primitives(value)
+
+
+def _is_writable(name: str) -> bool:
+    if (parts := decimal_parts(name)) is not None:
+        precision, scale = parts
+        return 1 <= precision <= 38 and 0 <= scale <= precision
+    return name in _WRITABLE
+
+
+def _table_field(field: Field) -> Field:
+    metadata = {
+        key: value
+        for key, value in field.metadata.items()
+        if not key.startswith(("delta.", "__")) and "_DEFAULT" not in key
+    }
+    return replace(field, type=_nullable(field.type), nullable=True, metadata=metadata)
+
+
+def _nullable(data_type: DataType) -> DataType:
+    match data_type:
+        case Struct(fields):
+            return Struct(tuple(_table_field(field) for field in fields))
+        case Array(element, _):
+            return Array(_nullable(element), True)
+        case Map(key, value, _):
+            return Map(_nullable(key), _nullable(value), True)
+        case _:
+            return data_type

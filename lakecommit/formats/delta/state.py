@@ -1,0 +1,71 @@
+"""What is known of a Delta table at one version, as frozen values. Nothing per file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaProtocol:
+    """The `protocol` action. The feature sets are empty below reader version 3 and writer version 7."""
+
+    min_reader: int
+    min_writer: int
+    reader_features: frozenset[str] = frozenset()
+    writer_features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The `metaData` action, as far as a blind append needs it."""
+
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    provider: str = "parquet"
+
+    def flag(self, name: str) -> bool:
+        """Whether the boolean table property `name` is set to true."""
+        return self.configuration.get(name, "").strip().lower() == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time on both clocks."""
+
+    wall_ms: int
+    boot_ms: int
+
+    def is_older_than(self, age_ms: int, now: Moment) -> bool:
+        """Whether more than `age_ms` has passed on either clock, or the wall clock went back as far."""
+        return abs(now.wall_ms - self.wall_ms) > age_ms or now.boot_ms - self.boot_ms > age_ms
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaState:
+    """One version of a table.
+
+    `etag` and `digest` (SHA-256) are those of the version's own log file, `None` where the file was not seen: they
+    tell later whether the log is still the same one. `looked` is when the version was last known to be in the log,
+    taken before the request that showed it. `txns` maps application ids to versions.
+    """
+
+    version: int
+    etag: str | None
+    digest: bytes | None
+    protocol: DeltaProtocol
+    metadata: Metadata
+    txns: Mapping[str, int]
+    row_id_high_watermark: int | None
+    in_commit_timestamp_ms: int | None
+    clustering_columns: tuple[tuple[str, ...], ...]
+    looked: Moment
+
+    @property
+    def table_id(self) -> str:
+        return self.metadata.id
+
+    def mark(self, application_id: str) -> int | None:
+        return self.txns.get(application_id)

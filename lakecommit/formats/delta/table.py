@@ -1,0 +1,160 @@
+"""Delta as a table format: opens, creates, plans and commits blind appends with one conditional PUT each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from lakecommit.clock import Clock
+from lakecommit.errors import ContradictoryState, SchemaMismatch
+from lakecommit.formats.base import Committed, Moved, WritePlan
+from lakecommit.formats.delta import commit as versions
+from lakecommit.formats.delta import log
+from lakecommit.formats.delta.changes import breaking_changes
+from lakecommit.formats.delta.creation import new_table, plan_new
+from lakecommit.formats.delta.fit import mismatches
+from lakecommit.formats.delta.history import HistoryEntry, history
+from lakecommit.formats.delta.mapping import strip
+from lakecommit.formats.delta.names import commit_path
+from lakecommit.formats.delta.protocol import column_mapping_mode, features_of, refuse_unsupported
+from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
+from lakecommit.formats.delta.stats_columns import stats_columns
+from lakecommit.model import Draft
+from lakecommit.schema import Struct, parse, to_json
+from lakecommit.storage.base import Create, Found
+from lakecommit.storage.once import Mine, create_once
+
+LOOK_AGAIN_MS = 10_000
+
+
+class DeltaStore(Create, log.LogStore, Protocol):
+    """The verbs that a Delta table takes."""
+
+
+class DeltaFormat:
+    """A `TableFormat` for one table. It keeps nothing between calls but which metadata it has found acceptable."""
+
+    def __init__(
+        self, store: DeltaStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._new_id = new_id
+        self._random = random
+        self._accepted: tuple[DeltaProtocol, Metadata] | None = None
+
+    async def open(self) -> DeltaState | None:
+        return await log.open_table(self._store, self._clock)
+
+    async def create(
+        self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]
+    ) -> DeltaState:
+        """Creates an empty table, or opens the one that somebody created meanwhile.
+
+        The state's schema carries the ids and physical names of its columns where `properties` ask for column mapping,
+        so such a table has to be created before its writes are planned.
+        """
+        protocol, metadata = new_table(schema, partition_columns, properties, self._new_id)
+        version = versions.create(protocol, metadata, self._new_id(), log.moment(self._clock))
+        outcome = await create_once(self._store, commit_path(0), version.body, clock=self._clock, random=self._random)
+        if isinstance(outcome, Mine):
+            return replace(version.state, etag=outcome.etag)
+        theirs = await self.open()
+        if theirs is None:
+            raise ContradictoryState(
+                f"somebody created {self._store.location} and deleted it at once; try again when nobody else does"
+            )
+        return theirs
+
+    async def history(self, limit: int) -> list[HistoryEntry]:
+        """What the newest `limit` versions say about themselves, newest first."""
+        return await history(self._store, limit)
+
+    async def look(self, state: DeltaState) -> DeltaState:
+        return await log.look(self._store, self._clock, state)
+
+    def plan(self, state: DeltaState | None, schema: str, partition_columns: tuple[str, ...] | None) -> WritePlan:
+        if state is None:
+            fields, partitions = plan_new(schema, partition_columns or (), any_name=False)
+            return WritePlan(to_json(fields), partitions, stats_columns(fields, partitions, {}, ()), None)
+        self._refuse_unsupported(state)
+        table = parse(state.metadata.schema_string)
+        problems = mismatches(parse(schema), table)
+        if partition_columns is not None:
+            problems += _partition_mismatch(partition_columns, state.metadata.partition_columns)
+        if problems:
+            raise SchemaMismatch(f"the data does not fit {self._store.location}: " + "; ".join(problems))
+        return self._plan(state, table)
+
+    def check(self, state: DeltaState, plan: WritePlan) -> None:
+        self._refuse_unsupported(state)
+        if plan.table_id is not None and plan.table_id != state.table_id:
+            raise ContradictoryState(
+                f"{self._store.location} was replaced since the files were written: its id was {plan.table_id} and is "
+                f"{state.table_id}; write them again, or discard them"
+            )
+        problems = _partition_mismatch(plan.partition_columns, state.metadata.partition_columns)
+        if plan.schema != state.metadata.schema_string:
+            current = self._plan(state, parse(state.metadata.schema_string))
+            widening = bool(features_of(state.protocol) & {"typeWidening", "typeWidening-preview"})
+            problems += breaking_changes(parse(plan.schema), parse(current.schema), widening=widening)
+        clustering = {".".join(path) for path in state.clustering_columns}
+        if missing := sorted(clustering - set(plan.stats_columns)):
+            problems.append(f"clustering columns without statistics: {', '.join(missing)}")
+        if problems:
+            raise SchemaMismatch(
+                f"files that were written for an earlier version of {self._store.location} no longer fit it: "
+                + "; ".join(problems)
+                + "; undo the change of the table, or write the rows again"
+            )
+
+    async def commit(self, state: DeltaState, draft: Draft) -> Committed[DeltaState] | Moved[DeltaState]:
+        """Tries to make `draft` the version after `state`, once.
+
+        Create-if-absent is no fence where somebody deletes: of a recreated table, or a log cleaned up meanwhile, the
+        next version may be free and wrong. So a state that was not confirmed for a while is confirmed first.
+        """
+        self._refuse_unsupported(state)
+        if state.looked.is_older_than(LOOK_AGAIN_MS, log.moment(self._clock)):
+            confirmed = await log.confirm(self._store, self._clock, state)
+            if confirmed.version != state.version:
+                return Moved(confirmed)
+            state = confirmed
+        now = log.moment(self._clock)
+        version = versions.append(state, draft, now)
+        path = commit_path(version.state.version)
+        outcome = await create_once(self._store, path, version.body, clock=self._clock, random=self._random)
+        if isinstance(outcome, Mine):
+            return Committed(replace(version.state, etag=outcome.etag), attempts=1)
+        if log.parse_commit(version.state.version, outcome.body).txn_id == draft.txn_id:
+            found = Found(outcome.body, outcome.etag)
+            return Committed(log.follow(state, found, now), attempts=1)
+        winner = log.follow(state, Found(outcome.body, outcome.etag), now)
+        return Moved(await log.read_forward(self._store, self._clock, winner))
+
+    def _plan(self, state: DeltaState, table: Struct) -> WritePlan:
+        metadata = state.metadata
+        schema = metadata.schema_string
+        if column_mapping_mode(state.protocol, metadata) == "none" and "delta.columnMapping." in schema:
+            # Left over from a mode that is off: files hold the logical names.
+            table = strip(table)
+            schema = to_json(table)
+        partitions = metadata.partition_columns
+        columns = stats_columns(table, partitions, metadata.configuration, state.clustering_columns)
+        return WritePlan(schema, partitions, columns, metadata.id)
+
+    def _refuse_unsupported(self, state: DeltaState) -> None:
+        accepted = self._accepted
+        # The same objects are handed on from version to version while nobody changes them.
+        if accepted is not None and accepted[0] is state.protocol and accepted[1] is state.metadata:
+            return
+        refuse_unsupported(state.protocol, state.metadata, self._store.location)
+        self._accepted = (state.protocol, state.metadata)
+
+
+def _partition_mismatch(given: tuple[str, ...], table: tuple[str, ...]) -> list[str]:
+    if [name.lower() for name in given] == [name.lower() for name in table]:
+        return []
+    described = ", ".join(table) if table else "nothing"
+    return [f"partitionBy is {', '.join(given) or 'empty'} and the table is partitioned by {described}: leave it out"]

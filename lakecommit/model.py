@@ -1,0 +1,138 @@
+"""The nouns of the protocol, as plain frozen values.
+
+Nothing here does I/O or knows Spark, Delta or Avro. `docs/protocol.md` explains the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NewType
+
+CommitUser = NewType("CommitUser", str)
+Epoch = NewType("Epoch", int)
+TaskId = NewType("TaskId", int)
+AttemptId = NewType("AttemptId", str)
+
+OWN_MARK_PREFIX = "lakecommit:"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at one task of one epoch; every name that it writes carries all four parts."""
+
+    user: CommitUser
+    epoch: Epoch
+    task: TaskId
+    id: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file in its final place. `path` is the object's key below the table, not escaped for a URL.
+
+    Keys of `partition_values` are the table's physical column names; values are serialized as the Delta protocol
+    prescribes, `None` for null. `stats` is a JSON object in the shape of Delta's `add.stats`.
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    rows: int
+    size_bytes: int
+    stats: str
+    created_ms: int
+    event_time_min_us: int | None = None
+    event_time_max_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An attempt's durable record of files that are encoded and about to be uploaded.
+
+    `plan` is the write plan that the files were encoded by (`WritePlan.to_json`), so that a replay can tell whether
+    they still fit the table.
+    """
+
+    attempt: Attempt
+    number: int
+    plan: str
+    files: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a task tells the driver: its manifests, byte for byte as they are stored.
+
+    `skipped` means that the epoch was done before the task began, so that it wrote nothing.
+    """
+
+    attempt: Attempt
+    skipped: bool = False
+    manifests: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """The attempt that won a task, with the number and digest of its manifests (0 and b"" for an empty task)."""
+
+    task: TaskId
+    attempt: AttemptId
+    manifests: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The decision which attempt won each task of an epoch. `previous` is the digest of the user's seal before."""
+
+    user: CommitUser
+    epoch: Epoch
+    winners: tuple[Winner, ...]
+    previous: bytes | None
+    table_id: str
+    offsets: str | None
+    sealed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """A query's progress in the table: Delta's own `txn` and the one that only lakecommit moves."""
+
+    mark: Epoch | None = None
+    own: Epoch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A sealed epoch (or a batch write) that no snapshot holds yet, with the files of its winners."""
+
+    user: CommitUser
+    epoch: Epoch
+    plan: str | None
+    files: tuple[DataFile, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Everything that one snapshot adds to a table. `marks` are (application id, version) pairs to set with it."""
+
+    txn_id: str
+    operation: str
+    operation_parameters: Mapping[str, str]
+    marks: tuple[tuple[str, int], ...]
+    files: tuple[DataFile, ...]
+    details: Mapping[str, object] = field(default_factory=dict)
+    user_metadata: str | None = None
+
+
+def own_mark_id(user: CommitUser) -> str:
+    """The application id of the mark that only lakecommit moves."""
+    return OWN_MARK_PREFIX + user

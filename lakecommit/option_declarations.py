@@ -1,0 +1,230 @@
+"""Every option of a write: name, values, default, help; `docs/options.md` is made of them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lakecommit.model import OWN_MARK_PREFIX
+from lakecommit.option_values import columns, show_size, size_bytes, whole_number
+
+STORE_PREFIX = "store."
+PROPERTY_PREFIX = "delta."
+SESSION_PREFIX = "spark.lakecommit."
+
+MIN_FILE_SIZE_BYTES = 1024**2
+# One PUT takes 5 GiB on S3 and a little less on Azure, and a file may end one row group past its target.
+MAX_FILE_SIZE_BYTES = 4 * 1024**3
+MAX_TXN_VERSION = 2**63 - 1
+
+
+class Applies(enum.Enum):
+    BOTH = "batch, stream"
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One option. `read` turns the text into a value and raises `ValueError` where it is not one of `values`."""
+
+    name: str
+    applies: Applies
+    read: Callable[[str], Any]
+    default: Any
+    shown_default: str
+    values: str
+    help: str
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError(text)
+    return text
+
+
+def _app_id(text: str) -> str:
+    if text.startswith(OWN_MARK_PREFIX):
+        raise ValueError(text)
+    return _text(text)
+
+
+def _one_of(**names: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.strip().lower() not in names:
+            raise ValueError(text)
+        return names[text.strip().lower()]
+
+    return read
+
+
+def _between(read: Callable[[str], int], low: int, high: int) -> Callable[[str], int]:
+    def bounded(text: str) -> int:
+        value = read(text)
+        if not low <= value <= high:
+            raise ValueError(text)
+        return value
+
+    return bounded
+
+
+def _record_limit(text: str) -> int:
+    # Spark takes zero and everything below it for "no limit".
+    return max(0, whole_number(text))
+
+
+_CODECS = _one_of(zstd="zstd", snappy="snappy", gzip="gzip", lz4="lz4", lz4_raw="lz4", none="none", uncompressed="none")
+
+DECLARATIONS: tuple[Declaration, ...] = (
+    Declaration(
+        "path",
+        Applies.BOTH,
+        _text,
+        None,
+        "",
+        "a location such as s3://bucket/table or /path/table",
+        "The table's location; `save(…)` and `start(…)` set it.",
+    ),
+    Declaration(
+        "partitionBy",
+        Applies.BOTH,
+        columns,
+        None,
+        "as the table",
+        "column names separated by commas, each once; `` `a,b` `` quotes a name",
+        "Partition columns of a new table; for an existing one they have to be its own. Spark never passes "
+        "`partitionBy(…)` on to a Python data source, so it has to be this option.",
+    ),
+    Declaration(
+        "tableFormat",
+        Applies.BOTH,
+        _one_of(delta="delta"),
+        "delta",
+        "delta",
+        "delta",
+        "The format of the table's log.",
+    ),
+    Declaration(
+        "targetFileSize",
+        Applies.BOTH,
+        _between(size_bytes, MIN_FILE_SIZE_BYTES, MAX_FILE_SIZE_BYTES),
+        128 * 1024**2,
+        "128 MiB",
+        f"a size such as 128m or 1GiB, from {show_size(MIN_FILE_SIZE_BYTES)} to {show_size(MAX_FILE_SIZE_BYTES)}",
+        "A task begins a new data file when one has reached about this size.",
+    ),
+    Declaration(
+        "maxRecordsPerFile",
+        Applies.BOTH,
+        _record_limit,
+        0,
+        "0",
+        "a number of rows; 0 for no limit",
+        "A task begins a new data file after this many rows.",
+    ),
+    Declaration(
+        "compression",
+        Applies.BOTH,
+        _CODECS,
+        "zstd",
+        "zstd",
+        "zstd, snappy, gzip, lz4 (which is Parquet's LZ4_RAW) or none",
+        "The codec of the data files.",
+    ),
+    Declaration(
+        "txnAppId",
+        Applies.BATCH,
+        _app_id,
+        None,
+        "",
+        f"a name that does not begin with {OWN_MARK_PREFIX}",
+        "With `txnVersion`: a write whose version this application has already reached in the table is skipped.",
+    ),
+    Declaration(
+        "txnVersion",
+        Applies.BATCH,
+        _between(whole_number, 0, MAX_TXN_VERSION),
+        None,
+        "",
+        "a whole number from 0 to 2^63-1",
+        "The version that this write takes `txnAppId` to.",
+    ),
+    Declaration(
+        "userMetadata",
+        Applies.BOTH,
+        str,
+        None,
+        "",
+        "any text",
+        "Kept with each version that this write commits; `DESCRIBE HISTORY` shows it.",
+    ),
+)
+
+_OVERWRITING = "only appending is; leave it out"
+_READING = "it is about reading, and only writing is; leave it out"
+_PACING = "each epoch is committed before the next begins; leave it out"
+
+# Names that Delta or a later lakecommit knows, and what to do instead.
+LATER: Mapping[str, str] = {
+    "mergeSchema": "add the new columns to the table first, or leave them out of the data",
+    "overwriteSchema": _OVERWRITING,
+    "replaceWhere": _OVERWRITING,
+    "replaceOn": _OVERWRITING,
+    "replaceUsing": _OVERWRITING,
+    "partitionOverwriteMode": _OVERWRITING,
+    "dataChange": "every write counts as a change of data; leave it out",
+    "optimizeWrite": "repartition the data before the write instead",
+    "autoCompact": "run OPTIMIZE with delta-spark instead",
+    "clusterBy": "create the table with its clustering columns first",
+    **dict.fromkeys(
+        ("commitWait", "maxPendingEpochs", "maxPendingFiles", "maxPendingBytes", "backlogInterval"), _PACING
+    ),
+    **dict.fromkeys(("eventTimeColumn", "watermarkDelay", "leaseTtl", "checkpointInterval"), "leave it out"),
+    **dict.fromkeys(
+        (
+            *("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp", "versionAsOf"),
+            *("timestampAsOf", "maxFilesPerTrigger", "maxBytesPerTrigger", "ignoreDeletes", "ignoreChanges"),
+            *("skipChangeCommits", "readChangeFeed", "failOnDataLoss", "schemaTrackingLocation", "excludeRegex"),
+        ),
+        _READING,
+    ),
+}
+
+# Options that Spark itself reads and hands over with the others.
+SPARK: tuple[str, ...] = (
+    "checkpointLocation",
+    "queryName",
+    "asyncProgressTrackingEnabled",
+    "asyncProgressTrackingCheckpointIntervalMs",
+)
+
+
+def markdown() -> str:
+    """`docs/options.md`."""
+    rows = [
+        f"| `{each.name}` | {each.applies.value} | {each.shown_default} | {each.values} | {each.help} |"
+        for each in DECLARATIONS
+    ]
+    return "\n".join([*_HEAD, *rows, *_TAIL, ""])
+
+
+_HEAD = (
+    "# Options",
+    "",
+    "Written by `make docs` from the declarations in `lakecommit/options.py`.",
+    "",
+    "| option | for | default | values | meaning |",
+    "| --- | --- | --- | --- | --- |",
+)
+_TAIL = (
+    "| `store.<key>` | batch, stream | from the environment | as the store needs | Passed on to the object store: "
+    "`store.region`, `store.endpoint`, `store.access_key_id` and so on. The standard variables of AWS, Google and "
+    "Azure work without any. |",
+    "| `delta.<property>` | batch, stream | | as in Delta | Table properties, for a table that this write creates. |",
+    "",
+    f"Names are matched without regard to case. `{SESSION_PREFIX}<option>` in the Spark session sets a default for",
+    "every option but `path`. An unknown or misspelt option is an error that names the nearest known one.",
+    "",
+    "Not available yet, and refused by name: " + ", ".join(f"`{name}`" for name in LATER) + ".",
+)

@@ -1,0 +1,56 @@
+"""How the values of options are written: sizes, counts, lists of columns."""
+
+from __future__ import annotations
+
+import re
+
+_SIZE = re.compile(r"([0-9]+)\s*([a-z]*)")
+# As in Spark, `k`, `kb` and `KiB` are all 1024 bytes.
+_UNITS: dict[str, int] = {
+    unit: 1024**power for power, letter in enumerate("kmgtp", start=1) for unit in (letter, f"{letter}b", f"{letter}ib")
+} | {"": 1, "b": 1}
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]*[^`,\s]))\s*(,|\Z)")
+
+
+def size_bytes(text: str) -> int:
+    """Bytes, from `134217728`, `128m`, `128mb` or `128MiB`; `ValueError` for anything else."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(text)
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def whole_number(text: str) -> int:
+    if _WHOLE.fullmatch(text.strip()) is None:
+        raise ValueError(text)
+    return int(text)
+
+
+def show_size(size: int) -> str:
+    """The size in the largest unit that divides it."""
+    for unit, factor in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if size >= factor and size % factor == 0:
+            return f"{size // factor} {unit}"
+    return f"{size} bytes"
+
+
+def columns(text: str) -> tuple[str, ...]:
+    """Column names from a comma-separated list; backticks quote a name, and a doubled one stands for itself.
+
+    Raises `ValueError` for an empty list, an empty name, an unclosed quote and for names that differ in case only.
+    """
+    names: list[str] = []
+    position = 0
+    while True:
+        match = _COLUMN.match(text, position)
+        if match is None:
+            raise ValueError(text)
+        names.append(match[1].replace("``", "`") if match[1] else match[2])
+        position = match.end()
+        if not match[3]:
+            break
+    if len({name.lower() for name in names}) < len(names):
+        raise ValueError(text)
+    return tuple(names)

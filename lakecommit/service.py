@@ -1,0 +1,155 @@
+"""The committer's door in the driver's process: a Unix socket in a private directory, with a key.
+
+Each connection carries one request and one answer. Whoever comes without the key, with garbage, with an endless
+message or says nothing is cut off; the service goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import socket
+import struct
+import tempfile
+import threading
+from collections.abc import Coroutine
+from multiprocessing import AuthenticationError, connection
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lakecommit import wire
+from lakecommit.committers import Committers
+from lakecommit.errors import LakecommitError
+from lakecommit.state.container import MAX_OBJECT_BYTES
+
+T = TypeVar("T")
+
+ADDRESS_VARIABLE = "LAKECOMMIT_COMMITTER"
+MAX_MESSAGE_BYTES = 2 * MAX_OBJECT_BYTES
+HANDSHAKE_SECONDS = 10.0
+MAX_CONNECTIONS = 64
+
+_SOCKET = "committer.sock"
+_KEY = "committer.key"
+_log = logging.getLogger("lakecommit.service")
+
+
+class Unreachable(Exception):
+    """No committer answers at the address; the caller may do the work inline."""
+
+
+class CommitterService:
+    """Runs committers on an event loop of its own and serves them until it is closed."""
+
+    def __init__(self, committers: Committers) -> None:
+        self._committers = committers
+        self.directory = tempfile.mkdtemp(prefix="lakecommit-", dir=_short_directory())
+        self._key = secrets.token_bytes(32)
+        key_file = os.open(os.path.join(self.directory, _KEY), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(key_file, "wb") as file:
+            file.write(self._key)
+        # The key is checked on the connection's own thread: a peer that never answers must not hold up the next one.
+        self._listener = connection.Listener(os.path.join(self.directory, _SOCKET), family="AF_UNIX", backlog=64)
+        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._closed = False
+        self._loop = asyncio.new_event_loop()
+        self._loop_thread = threading.Thread(target=self._loop.run_forever, name="lakecommit-committer", daemon=True)
+        self._loop_thread.start()
+        self._accept_thread = threading.Thread(target=self._accept, name="lakecommit-accept", daemon=True)
+        self._accept_thread.start()
+
+    @property
+    def committers(self) -> Committers:
+        return self._committers
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the committers' loop and waits for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(OSError):
+            # Closing a listener does not wake a thread in accept(); a last connection does.
+            connection.Client(os.path.join(self.directory, _SOCKET), family="AF_UNIX").close()
+        self._accept_thread.join(timeout=5)
+        self._listener.close()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop_thread.join(timeout=5)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                peer = self._listener.accept()
+            except OSError:
+                continue
+            if self._closed or not self._slots.acquire(blocking=False):
+                peer.close()
+                continue
+            threading.Thread(target=self._serve, args=(peer,), name="lakecommit-request", daemon=True).start()
+
+    def _serve(self, peer: connection.Connection) -> None:
+        try:
+            with peer:
+                _authenticate(peer, self._key, serving=True)
+                data = peer.recv_bytes(MAX_MESSAGE_BYTES)
+                peer.send_bytes(wire.encode_answer(self._answer(data)))
+        except (OSError, EOFError, AuthenticationError) as error:
+            _log.warning("a connection to the committer was cut off: %s", type(error).__name__)
+        finally:
+            self._slots.release()
+
+    def _answer(self, data: bytes) -> wire.Answer:
+        try:
+            return self.run(self._committers.answer(wire.decode_request(data)))
+        except LakecommitError as error:
+            return wire.failure(error)
+        except Exception as error:
+            _log.exception("the committer failed")
+            return wire.failure(error)
+
+
+def ask(directory: str, request: wire.Request) -> wire.Answer:
+    """Sends a request to the committer at `directory`. Raises `Unreachable` only while nothing was sent yet."""
+    try:
+        key = Path(directory, _KEY).read_bytes()
+        peer = connection.Client(os.path.join(directory, _SOCKET), family="AF_UNIX")
+    except OSError as error:
+        raise Unreachable(str(error)) from error
+    with peer:
+        try:
+            _authenticate(peer, key, serving=False)
+        except (OSError, EOFError, AuthenticationError) as error:
+            raise Unreachable(type(error).__name__) from error
+        peer.send_bytes(wire.encode_request(request))
+        answer = wire.decode_answer(peer.recv_bytes(MAX_MESSAGE_BYTES))
+    wire.raise_failure(answer)
+    return answer
+
+
+def _authenticate(peer: connection.Connection, key: bytes, *, serving: bool) -> None:
+    """Both sides prove that they hold the key; whoever keeps silent for too long is given up."""
+    _limit_silence(peer, HANDSHAKE_SECONDS)
+    steps = [connection.deliver_challenge, connection.answer_challenge]
+    for step in steps if serving else reversed(steps):
+        step(peer, key)
+    if not serving:
+        _limit_silence(peer, 0)
+
+
+def _limit_silence(peer: connection.Connection, seconds: float) -> None:
+    """Makes reads fail that wait longer than this; 0 lifts the limit."""
+    with socket.socket(fileno=os.dup(peer.fileno())) as duplicate:
+        limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
+        duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+
+
+def _short_directory() -> str | None:
+    """A directory whose socket path fits the 107 bytes that Unix allows; None for the default one."""
+    return "/tmp" if len(tempfile.gettempdir()) > 60 else None

@@ -1,0 +1,164 @@
+"""From a location as a user writes it to a store."""
+
+from __future__ import annotations
+
+import os
+import random as randomness
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store
+
+from lakecommit.clock import Clock, SystemClock
+from lakecommit.errors import InvalidInput
+from lakecommit.storage.backend import Backend
+from lakecommit.storage.base import Store
+from lakecommit.storage.local import LocalTree
+from lakecommit.storage.on_obstore import ObstoreStore
+from lakecommit.storage.options import StoreSettings, settings_of
+from lakecommit.storage.retry import DEFAULT_POLICY, RetryPolicy
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+REQUEST_TIMEOUT = "300s"
+SILENCE_TIMEOUT = "30s"
+CONNECT_TIMEOUT = "5s"
+SYSTEM_CLOCK = SystemClock()
+
+
+def open_store(
+    location: str,
+    store_options: Mapping[str, str],
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+    random: Callable[[], float] = randomness.random,
+    policy: RetryPolicy = DEFAULT_POLICY,
+) -> Store:
+    """A store for everything below `location`; makes no request and creates nothing.
+
+    `store_options` are the user's `store.<key>` options without that prefix. Raises `InvalidInput` for a location or
+    an option that cannot be meant.
+    """
+    location = location.strip()
+    kind, bucket, path = _parsed(location)
+    settings = settings_of(kind, store_options)
+    if kind == "local":
+        root = os.path.abspath(path)
+        backend = Backend(*(LocalStore(),) * 2, root.strip("/"), ordered=False, bulk_delete=False, tree=LocalTree(root))
+        return ObstoreStore(root, backend, clock=clock, random=random, policy=policy)
+    prefix = _prefix(location, path)
+    if kind == "memory":
+        memory = _MEMORY.setdefault(bucket, MemoryStore())
+        backend = Backend(memory, memory, prefix, ordered=True, bulk_delete=False)
+    else:
+        backend = _remote(kind, bucket, prefix, settings)
+    shown = f"{location.split(':', 1)[0].lower()}://{bucket}" + (f"/{prefix}" if prefix else "")
+    return ObstoreStore(shown, backend, clock=clock, random=random, policy=policy)
+
+
+# Two openings of one memory location in a process see the same objects.
+_MEMORY: dict[str, MemoryStore] = {}
+
+_SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    "az": "az",
+    "azure": "az",
+    "abfs": "az",
+    "abfss": "az",
+    "file": "local",
+    "memory": "memory",
+}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?(.*)", re.DOTALL)
+_EXAMPLES = "write s3://bucket/table, gs://bucket/table, az://container/table, file:///path/table or a plain path"
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_AZURE_HOST = re.compile(r"[a-z0-9-]+@[a-z0-9]+\.(dfs|blob)\.(core\.windows\.net|fabric\.microsoft\.com)")
+
+
+def _parsed(location: str) -> tuple[str, str, str]:
+    """Kind, bucket and path. The path is taken literally, as Spark does: `%20` is three characters."""
+    if not location:
+        raise InvalidInput(f"the location is empty; {_EXAMPLES}")
+    found = _SCHEME.fullmatch(location)
+    # A lone slash or nothing after the colon: a plain path may contain colons, only `file:/path` is a URL, too.
+    if found is None or (found[2] is None and found[1].lower() != "file"):
+        return "local", "", location
+    scheme, rest = found[1].lower(), found[3]
+    kind = _SCHEMES.get(scheme)
+    if kind is None:
+        raise InvalidInput(f"the scheme {scheme}:// is not known; {_EXAMPLES}")
+    if kind == "local":
+        if not rest.startswith("/"):
+            raise InvalidInput(f"a file location needs an absolute path without a host; {_EXAMPLES}")
+        return kind, "", rest
+    bucket, _, path = rest.partition("/")
+    if not bucket:
+        raise InvalidInput(f"the location {scheme}:// names no bucket; {_EXAMPLES}")
+    # What follows is not shown: it may be a key or a signature.
+    if not (_BUCKET.fullmatch(bucket) or (scheme in {"abfs", "abfss"} and _AZURE_HOST.fullmatch(bucket))):
+        raise InvalidInput(f"the bucket of the {scheme}:// location is no bucket name; {_EXAMPLES}")
+    if "?" in path:
+        raise InvalidInput(f"the {scheme}:// location has a query; give credentials as store.* options")
+    return kind, bucket, path
+
+
+def _prefix(location: str, path: str) -> str:
+    prefix = path.strip("/")
+    if prefix and any(part in {"", ".", ".."} for part in prefix.split("/")):
+        raise InvalidInput(f"the location {location!r} has an empty, '.' or '..' part; leave it out")
+    return prefix
+
+
+def _remote(kind: str, bucket: str, prefix: str, settings: StoreSettings) -> Backend:
+    client: dict[str, Any] = {"timeout": REQUEST_TIMEOUT, "connect_timeout": CONNECT_TIMEOUT, **settings.client}
+    if _plain_http(kind, settings):
+        client.setdefault("allow_http", True)
+    # An upload is silent for as long as its body takes, so only small requests have a limit on silence.
+    quick = {"read_timeout": SILENCE_TIMEOUT, **client}
+    client.pop("read_timeout", None)
+    try:
+        stores = _open(kind, bucket, settings.config, quick), _open(kind, bucket, settings.config, client)
+    except (BaseError, ValueError):
+        # The cause is left out, it can quote an option's value.
+        raise InvalidInput(_REFUSED[kind]) from None
+    # Listings of S3 directory buckets and of Azure accounts with a hierarchical namespace have an order of their own.
+    ordered = kind == "gs" or (kind == "s3" and not bucket.endswith("--x-s3"))
+    return Backend(*stores, prefix, ordered=ordered, bulk_delete=kind == "s3")
+
+
+def _open(kind: str, bucket: str, config: Any, client: Any) -> ObjectStore:
+    no_retries: Any = {"max_retries": 0}
+    if kind == "s3":
+        # Spelt out, so that no variable can switch create-if-absent off.
+        config = {**config, "conditional_put": "etag"}
+        return S3Store(bucket, config=config, client_options=client, retry_config=no_retries)
+    if kind == "gs":
+        return GCSStore(bucket, config=config, client_options=client, retry_config=no_retries)
+    if "@" in bucket:
+        url = f"abfss://{bucket}/"
+        named: AzureStore = AzureStore.from_url(url, config=config, client_options=client, retry_config=no_retries)
+        return named
+    return AzureStore(bucket, config=config, client_options=client, retry_config=no_retries)
+
+
+def _plain_http(kind: str, settings: StoreSettings) -> bool:
+    """Whether the user points at an http:// endpoint, by option or by environment."""
+    named = [settings.config.get(key) for key in ("endpoint", "base_url")]
+    given = [value for value in named if value] or [os.environ.get(name, "") for name in _ENDPOINT_VARIABLES[kind]]
+    return any(value.lower().startswith("http://") for value in given)
+
+
+_ENDPOINT_VARIABLES = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+_REFUSED = {
+    "s3": "the store options or AWS_* variables are not accepted; check store.endpoint, store.region and the others",
+    "gs": "the store options or GOOGLE_* variables are not accepted; check the service account and the others",
+    "az": "the store options or AZURE_* variables are not accepted; store.account_name is required",
+}

@@ -1,0 +1,222 @@
+"""The store's verbs on obstore. obstore itself never retries: what may be repeated is decided here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+import obstore
+
+from lakecommit.clock import Clock
+from lakecommit.errors import AccessDenied, StoreError
+from lakecommit.storage.backend import Backend
+from lakecommit.storage.base import (
+    AlreadyThere,
+    Busy,
+    Created,
+    CreateOutcome,
+    Found,
+    NotModified,
+    ObjectInfo,
+    Unknown,
+)
+from lakecommit.storage.failures import RETRIED, Failure, Kind, error_of, failure_of
+from lakecommit.storage.retry import DEFAULT_POLICY, Backoff, RetryPolicy
+
+if TYPE_CHECKING:
+    from obstore import GetOptions, ObjectMeta
+
+PAGE_OBJECTS = 1000
+BULK_DELETE_KEYS = 1000
+DELETES_AT_ONCE = 16
+
+T = TypeVar("T")
+
+
+class ObstoreStore:
+    """A `Store` for everything below one location.
+
+    Requests that change nothing when repeated (all but `create`) are retried with back-off inside `policy`.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        backend: Backend,
+        *,
+        clock: Clock,
+        random: Callable[[], float],
+        policy: RetryPolicy = DEFAULT_POLICY,
+    ) -> None:
+        self._location = location
+        self._backend = backend
+        self._clock = clock
+        self._random = random
+        self._policy = policy
+
+    def __repr__(self) -> str:
+        return f"ObstoreStore({self._location!r})"
+
+    @property
+    def location(self) -> str:
+        return self._location
+
+    async def create(self, path: str, body: bytes) -> CreateOutcome:
+        key = self._backend.key(path)
+        client = self._backend.client_for(len(body))
+        try:
+            result = await obstore.put_async(client, key, body, mode="create", use_multipart=False)
+        except Exception as error:
+            failure = failure_of(error)
+        else:
+            return Created(result["e_tag"])
+        if failure.kind is Kind.EXISTS:
+            return AlreadyThere()
+        if failure.kind is Kind.CONFLICT:
+            return Busy(failure.reason)
+        if failure.kind in {Kind.TRANSIENT, Kind.UNRECOGNISED}:
+            return Unknown(failure.reason)
+        raise self._error(failure, "create", path)
+
+    async def put(self, path: str, body: bytes | memoryview) -> str | None:
+        key = self._backend.key(path)
+        client = self._backend.client_for(memoryview(body).nbytes)
+
+        async def request() -> str | None:
+            return (await obstore.put_async(client, key, body, use_multipart=False))["e_tag"]
+
+        answer = await self._attempt(request)
+        if isinstance(answer, Failure):
+            raise self._error(answer, "write", path)
+        return answer
+
+    async def get(self, path: str, *, known_etag: str | None = None) -> Found | NotModified | None:
+        key = self._backend.key(path)
+        options: GetOptions | None = None if known_etag is None else {"if_none_match": known_etag}
+
+        async def request() -> Found:
+            result = await obstore.get_async(self._backend.client, key, options=options)
+            return Found(bytes(await result.bytes_async()), result.meta["e_tag"])
+
+        answer = await self._attempt(request)
+        if not isinstance(answer, Failure):
+            return answer
+        if answer.kind is Kind.NOT_MODIFIED:
+            return NotModified()
+        if answer.kind is Kind.ABSENT:
+            return None
+        raise self._error(answer, "read", path)
+
+    async def size(self, path: str) -> int | None:
+        key = self._backend.key(path)
+
+        async def request() -> int:
+            return (await obstore.head_async(self._backend.client, key))["size"]
+
+        answer = await self._attempt(request)
+        if not isinstance(answer, Failure):
+            return answer
+        if answer.kind is Kind.ABSENT:
+            return None
+        raise self._error(answer, "look up", path)
+
+    async def get_range(self, path: str, start: int, length: int) -> bytes:
+        key = self._backend.key(path)
+        if length == 0:
+            return b""
+
+        async def request() -> bytes:
+            return bytes(await obstore.get_range_async(self._backend.client, key, start=start, length=length))
+
+        answer = await self._attempt(request)
+        if isinstance(answer, Failure):
+            raise self._error(answer, "read", path)
+        return answer
+
+    async def list(self, prefix: str, *, start_after: str | None = None) -> AsyncIterator[Sequence[ObjectInfo]]:
+        pages = self._pages(prefix, start_after)
+        if self._backend.ordered:
+            async for page in pages:
+                yield page
+            return
+        # After a failure the pages begin anew, so that an object can come twice.
+        found = {info.path: info async for page in pages for info in page}
+        paths = sorted(found)
+        for begin in range(0, len(paths), PAGE_OBJECTS):
+            yield [found[path] for path in paths[begin : begin + PAGE_OBJECTS]]
+
+    async def delete(self, paths: Sequence[str]) -> Sequence[str]:
+        unique = tuple(dict.fromkeys(paths))
+        keys = {path: self._backend.key(path) for path in unique}
+        together = BULK_DELETE_KEYS if self._backend.bulk_delete else 1
+        chunks = [unique[begin : begin + together] for begin in range(0, len(unique), together)]
+        at_once = asyncio.Semaphore(DELETES_AT_ONCE)
+
+        async def confirmed(chunk: Sequence[str]) -> bool:
+            async with at_once:
+                return await self._delete_together(chunk, [keys[path] for path in chunk])
+
+        results = await asyncio.gather(*(confirmed(chunk) for chunk in chunks))
+        return tuple(path for chunk, done in zip(chunks, results, strict=True) if not done for path in chunk)
+
+    async def _delete_together(self, paths: Sequence[str], keys: Sequence[str]) -> bool:
+        """Whether all of them are known to be gone: obstore does not say which key of a request failed."""
+
+        async def request() -> None:
+            await obstore.delete_async(self._backend.client, keys)
+
+        answer = await self._attempt(request)
+        if isinstance(answer, Failure):
+            error = self._error(answer, "delete", paths[0])
+            if isinstance(error, AccessDenied) or answer.kind is Kind.NO_BUCKET:
+                raise error
+            if answer.kind is not Kind.ABSENT or self._backend.bulk_delete:
+                return False
+        if self._backend.tree is not None:
+            for path in paths:
+                self._backend.tree.tidy(path)
+        return True
+
+    async def _pages(self, prefix: str, start_after: str | None) -> AsyncIterator[Sequence[ObjectInfo]]:
+        """Pages as obstore brings them; after a failure behind the last one, or from the start where unordered."""
+        directory = self._backend.directory(prefix)
+        after = None if start_after is None else self._backend.key(start_after)
+
+        def begin() -> AsyncIterator[Sequence[ObjectMeta]]:
+            stream: AsyncIterator[Sequence[ObjectMeta]] = obstore.list(
+                self._backend.client, directory, offset=after, chunk_size=PAGE_OBJECTS
+            ).__aiter__()
+            return stream
+
+        backoff = Backoff(self._policy, self._clock, self._random)
+        stream = begin()
+        while True:
+            try:
+                chunk = await stream.__anext__()
+            except StopAsyncIteration:
+                return
+            except Exception as error:
+                failure = failure_of(error)
+                if failure.kind not in RETRIED or not await backoff.again():
+                    raise self._error(replace(failure, attempts=backoff.attempts), "list", prefix) from None
+                stream = begin()
+                continue
+            if self._backend.ordered and chunk:
+                after = chunk[-1]["path"]
+            yield [self._backend.info(meta) for meta in chunk]
+
+    async def _attempt(self, request: Callable[[], Awaitable[T]]) -> T | Failure:
+        """The answer to an idempotent request, repeated inside the bound, or the last failure as a value."""
+        backoff = Backoff(self._policy, self._clock, self._random)
+        while True:
+            try:
+                return await request()
+            except Exception as error:
+                failure = failure_of(error)
+            if failure.kind not in RETRIED or not await backoff.again():
+                return replace(failure, attempts=backoff.attempts)
+
+    def _error(self, failure: Failure, verb: str, path: str) -> StoreError:
+        return error_of(failure, verb, path, self._location)

@@ -1,0 +1,164 @@
+"""The files of one partition value: rows are gathered into row groups, and files are rolled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakecommit.writing.partitions import PartitionKey
+from lakecommit.writing.settings import WriterSettings
+from lakecommit.writing.spool import Spool
+from lakecommit.writing.stats import Leaf, Observed, stats_json
+
+# Spark takes dates and timestamps of files without this for ones in the calendar that it used before version 3.
+_FILE_METADATA = {b"org.apache.spark.version": b"4.0.0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A complete Parquet file that has no name yet. Its owner releases the spool."""
+
+    key: PartitionKey
+    rows: int
+    stats: str
+    spool: Spool
+
+
+class RowSink:
+    """Takes the rows of one partition value and gives complete files.
+
+    Rows wait as Arrow data until they make up a row group; `buffered_bytes` says how many do, and `flush` writes them
+    as a row group at any time, so that the owner of many sinks can keep the sum bounded.
+    """
+
+    def __init__(
+        self, key: PartitionKey, schema: pa.Schema, leaves: tuple[Leaf, ...], settings: WriterSettings
+    ) -> None:
+        self._key = key
+        self._schema = schema
+        self._leaves = leaves
+        self._settings = settings
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = 0
+        self.buffered_bytes = 0
+        self._file: _OpenFile | None = None
+        # Arrow bytes that become one encoded byte, learnt from the row groups before.
+        self._expansion = 1.0
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[Body]:
+        """Takes all rows of `batch`; gives the files that became full with them."""
+        while batch.num_rows:
+            piece = batch.slice(0, self._room(batch))
+            self._waiting.append(piece)
+            self._waiting_rows += piece.num_rows
+            self.buffered_bytes += piece.nbytes
+            batch = batch.slice(piece.num_rows)
+            if self._group_is_full():
+                yield from self.flush()
+
+    def flush(self) -> Iterator[Body]:
+        """Writes the rows that wait as a row group; gives the file if it is full with it."""
+        if not self._waiting:
+            return
+        if self._file is None:
+            self._file = _OpenFile(self._schema, self._leaves, self._settings)
+        table = pa.Table.from_batches(self._waiting, self._schema)
+        arrow_bytes, self._waiting, self._waiting_rows, self.buffered_bytes = self.buffered_bytes, [], 0, 0
+        encoded_bytes = self._file.write(table)
+        self._expansion = max(1.0, arrow_bytes / max(1, encoded_bytes))
+        target = self._settings.target_file_size_bytes
+        # The last sixteenth is not worth a row group of its own.
+        if self._file.size_bytes >= target - target // 16 or self._file.rows == self._settings.max_records_per_file:
+            yield self._complete()
+
+    def finish(self) -> Iterator[Body]:
+        """Gives what is left. Afterwards the sink is as new."""
+        yield from self.flush()
+        if self._file is not None:
+            yield self._complete()
+
+    def discard(self) -> None:
+        """Frees what an unfinished file holds."""
+        self._waiting = []
+        if self._file is not None:
+            self._file.abandon()
+            self._file = None
+
+    def _complete(self) -> Body:
+        assert self._file is not None
+        file, self._file = self._file, None
+        return Body(self._key, file.rows, file.close(), file.spool)
+
+    def _group_limit_bytes(self) -> int:
+        encoded = self._file.size_bytes if self._file else 0
+        room = int((self._settings.target_file_size_bytes - encoded) * self._expansion)
+        return max(1, min(self._settings.row_group_bytes, room))
+
+    def _records_left(self) -> int | None:
+        limit = self._settings.max_records_per_file
+        return limit - (self._file.rows if self._file else 0) - self._waiting_rows if limit else None
+
+    def _room(self, batch: pa.RecordBatch) -> int:
+        """How many rows of `batch` the row group takes: at least one, so that a huge row gets through."""
+        bytes_left = self._group_limit_bytes() - self.buffered_bytes
+        rows = batch.num_rows
+        if batch.nbytes > bytes_left:
+            rows = max(1, rows * bytes_left // batch.nbytes)
+        rows = min(rows, self._settings.row_group_rows - self._waiting_rows)
+        records = self._records_left()
+        return int(rows if records is None else min(rows, records))
+
+    def _group_is_full(self) -> bool:
+        # Rows are not all of one size, so that a cut by bytes may leave a crumb of room; it does not count.
+        limit = self._group_limit_bytes()
+        return (
+            self.buffered_bytes >= limit - limit // 16
+            or self._waiting_rows >= self._settings.row_group_rows
+            or self._records_left() == 0
+        )
+
+
+class _OpenFile:
+    def __init__(self, schema: pa.Schema, leaves: tuple[Leaf, ...], settings: WriterSettings) -> None:
+        self.spool = Spool(settings.spool_bytes, settings.local_dir)
+        self.rows = 0
+        self._leaves = leaves
+        self._observed = Observed(leaves)
+        self._footers: list[pq.FileMetaData] = []
+        self._sink = pa.PythonFile(self.spool, mode="w")
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression=settings.compression,
+            use_compliant_nested_type=True,
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_page_index=True,
+            metadata_collector=self._footers,
+        )
+        self._writer.add_key_value_metadata(_FILE_METADATA)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.spool.size_bytes
+
+    def write(self, table: pa.Table) -> int:
+        before = self.spool.size_bytes
+        self._writer.write_table(table, row_group_size=table.num_rows)
+        self._observed.add(table)
+        self.rows += table.num_rows
+        return self.spool.size_bytes - before
+
+    def close(self) -> str:
+        """Completes the file and returns its statistics."""
+        self._writer.close()
+        self._sink.close()
+        return stats_json(self._footers[0], self._leaves, self._observed)
+
+    def abandon(self) -> None:
+        # Otherwise the writer would complete the file when it is collected.
+        self._writer.is_open = False
+        self.spool.release()

@@ -1,0 +1,232 @@
+"""Delta's file statistics, from the footer that the encoder has just produced.
+
+Bounds are true, not always tight: where a bound cannot be said in JSON, or would not be a bound for every reader, it is
+left out, and readers then read the file. What a footer cannot say (whether a column has NaNs, how many lists are null)
+is counted while the file is written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakecommit.schema import DataType, Field, Primitive, Struct
+
+STRING_PREFIX = 32
+_LAST_CHARACTER = "\U0010ffff"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH_DAY = date(1970, 1, 1)
+_COUNT_ONLY = frozenset({"binary", "boolean"})
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A column to keep statistics of: its physical path, its type, its place among the Parquet file's columns.
+
+    `column` is None for a list or map: it has no Parquet column of its own.
+    """
+
+    path: tuple[str, ...]
+    type: DataType
+    column: int | None
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether the footer alone does not tell enough."""
+        return self.column is None or self.type in (Primitive("float"), Primitive("double"))
+
+
+def stats_leaves(fields: Iterable[Field], stats_columns: Iterable[str]) -> tuple[Leaf, ...]:
+    """The leaves among a file's `fields` (in the file's order) that `stats_columns` (dotted physical paths) name."""
+    wanted = frozenset(stats_columns)
+    leaves, column = [], 0
+    for path, data_type, width in _walk(fields, ()):
+        if ".".join(path) in wanted:
+            leaves.append(Leaf(path, data_type, column if isinstance(data_type, Primitive) else None))
+        column += width
+    return tuple(leaves)
+
+
+class Observed:
+    """What is counted of one file's rows while they are written."""
+
+    def __init__(self, leaves: tuple[Leaf, ...]) -> None:
+        self._leaves = tuple(leaf for leaf in leaves if leaf.needs_values)
+        self.with_nan: set[tuple[str, ...]] = set()
+        self.null_lists: dict[tuple[str, ...], int] = {leaf.path: 0 for leaf in self._leaves if leaf.column is None}
+
+    def add(self, table: pa.Table) -> None:
+        for leaf in self._leaves:
+            values = table.column(leaf.path[0])
+            if len(leaf.path) > 1:
+                values = pc.struct_field(values, list(leaf.path[1:]))
+            if leaf.column is None:
+                self.null_lists[leaf.path] += values.null_count
+            elif leaf.path not in self.with_nan and pc.any(pc.is_nan(values)).as_py():
+                self.with_nan.add(leaf.path)
+
+
+def stats_json(footer: pq.FileMetaData, leaves: tuple[Leaf, ...], observed: Observed) -> str:
+    """The file's statistics in the shape of Delta's `add.stats`."""
+    lows: dict[str, Any] = {}
+    highs: dict[str, Any] = {}
+    nulls: dict[str, Any] = {}
+    for leaf in leaves:
+        if leaf.column is None:
+            _place(nulls, leaf.path, str(observed.null_lists[leaf.path]))
+            continue
+        bounds = _bounds_of(footer, leaf.column)
+        if bounds.nulls is not None:
+            _place(nulls, leaf.path, str(bounds.nulls))
+        if bounds.low is None or bounds.high is None:
+            continue
+        low = _low_json(bounds.low, leaf.type)
+        # Spark orders NaN above every other value, and JSON has no word for it.
+        high = None if leaf.path in observed.with_nan else _high_json(bounds.high, leaf.type)
+        if low is not None:
+            _place(lows, leaf.path, low)
+        if high is not None:
+            _place(highs, leaf.path, high)
+    parts: dict[str, Any] = {"numRecords": str(footer.num_rows)}
+    if leaves:
+        parts |= {"minValues": lows, "maxValues": highs, "nullCount": nulls}
+    return _object(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Raw Parquet values; None where a row group does not tell (values too long, nothing but NaN) or all is null."""
+
+    low: Any
+    high: Any
+    nulls: int | None
+
+
+def _bounds_of(footer: pq.FileMetaData, column: int) -> _Bounds:
+    lows, highs, nulls, known = [], [], 0, True
+    for group in range(footer.num_row_groups):
+        chunk = footer.row_group(group).column(column)
+        statistics = chunk.statistics
+        if statistics is None or not statistics.has_null_count:
+            return _Bounds(None, None, None)
+        nulls += statistics.null_count
+        if statistics.has_min_max:
+            lows.append(statistics.min_raw)
+            highs.append(statistics.max_raw)
+        elif chunk.num_values > statistics.null_count:
+            known = False
+    if not known or not lows:
+        return _Bounds(None, None, nulls)
+    if isinstance(lows[0], bytes) and statistics.physical_type == "FIXED_LEN_BYTE_ARRAY":
+        lows = [int.from_bytes(low, "big", signed=True) for low in lows]
+        highs = [int.from_bytes(high, "big", signed=True) for high in highs]
+    return _Bounds(min(lows), max(highs), nulls)
+
+
+def _low_json(raw: Any, data_type: DataType) -> str | None:
+    if data_type == Primitive("string"):
+        text = _decoded(raw)
+        return None if text is None else json.dumps(text[:STRING_PREFIX], ensure_ascii=False)
+    return _exact_json(raw, data_type, round_up=False)
+
+
+def _high_json(raw: Any, data_type: DataType) -> str | None:
+    if data_type == Primitive("string"):
+        text = _decoded(raw)
+        cut = None if text is None else _upper_prefix(text)
+        return None if cut is None else json.dumps(cut, ensure_ascii=False)
+    return _exact_json(raw, data_type, round_up=True)
+
+
+def _exact_json(raw: Any, data_type: DataType, *, round_up: bool) -> str | None:
+    name = data_type.name if isinstance(data_type, Primitive) else ""
+    if name in _COUNT_ONLY:
+        return None
+    if name in ("float", "double"):
+        return json.dumps(float(raw)) if math.isfinite(raw) else None
+    if name.startswith("decimal("):
+        return _decimal_text(raw, int(name[:-1].split(",")[1]))
+    if name == "date":
+        day = _shifted(_EPOCH_DAY, timedelta(days=raw)) if abs(raw) < 10**7 else None
+        return None if day is None else json.dumps(day.isoformat())
+    if name in ("timestamp", "timestamp_ntz"):
+        millis = -(-raw // 1000) if round_up else raw // 1000
+        moment = _shifted(_EPOCH, timedelta(milliseconds=millis)) if abs(millis) < 10**15 else None
+        if moment is None:
+            return None
+        text = moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        return json.dumps(text + "Z" if name == "timestamp" else text)
+    return str(int(raw))
+
+
+def _upper_prefix(text: str) -> str | None:
+    """A short string that is not below `text` in UTF-8 byte order (which is code point order)."""
+    if len(text) <= STRING_PREFIX:
+        return text
+    # Greater than everything that begins with the prefix, unless the next character is the last one there is.
+    return None if text[STRING_PREFIX] == _LAST_CHARACTER else text[:STRING_PREFIX] + _LAST_CHARACTER
+
+
+def _decoded(raw: bytes) -> str | None:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _shifted(start: Any, distance: timedelta) -> Any:
+    """None outside of the years 1 to 9999, which are all that every reader parses."""
+    try:
+        return start + distance
+    except OverflowError:
+        return None
+
+
+def _decimal_text(unscaled: int, scale: int) -> str:
+    if scale == 0:
+        return str(unscaled)
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    return f"{'-' if unscaled < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def _walk(fields: Iterable[Field], prefix: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DataType, int]]:
+    """Every leaf outside of lists and maps, and every list and map, with the number of Parquet columns it takes."""
+    for field in fields:
+        path = (*prefix, field.physical_name)
+        if isinstance(field.type, Struct):
+            yield from _walk(field.type.fields, path)
+        else:
+            yield path, field.type, _width(field.type)
+
+
+def _width(data_type: DataType) -> int:
+    match data_type:
+        case Primitive():
+            return 1
+        case Struct(fields):
+            return sum(_width(field.type) for field in fields)
+    children = [getattr(data_type, name) for name in ("element", "key", "value") if hasattr(data_type, name)]
+    return sum(_width(child) for child in children)
+
+
+def _place(tree: dict[str, Any], path: tuple[str, ...], text: str) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[path[-1]] = text
+
+
+def _object(tree: dict[str, Any]) -> str:
+    """A JSON object whose leaves are JSON already: numbers keep every digit."""
+    parts = (
+        f"{json.dumps(name, ensure_ascii=False)}:{_object(value) if isinstance(value, dict) else value}"
+        for name, value in tree.items()
+    )
+    return "{" + ",".join(parts) + "}"

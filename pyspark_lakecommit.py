@@ -1,0 +1,16 @@
+"""Lets Spark find `format("lakecommit")` by itself.
+
+Spark imports every module whose name begins with `pyspark_` and registers its `DefaultSource`. One that cannot be
+imported takes all the others down with it, so this one warns instead and has no `DefaultSource` then.
+"""
+
+import warnings
+
+try:
+    from lakecommit.spark_ext.source import LakecommitDataSource
+except ImportError as error:
+    # Without pyspark nobody is looking for a data source.
+    if (error.name or "").partition(".")[0] != "pyspark":
+        warnings.warn(f'format("lakecommit") is not available: {error}', RuntimeWarning, stacklevel=1)
+else:
+    DefaultSource = LakecommitDataSource

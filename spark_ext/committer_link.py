@@ -1,0 +1,35 @@
+"""From a Spark worker to the committer: through the driver's service, or inline where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from dataclasses import dataclass
+
+from lakecommit.committers import Committers, NoSession
+from lakecommit.service import ADDRESS_VARIABLE, Unreachable, ask
+from lakecommit.wire import Answer, Request
+
+_log = logging.getLogger("lakecommit.spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    answer: Answer
+    inline: bool
+
+
+def submit(request: Request) -> Submitted:
+    """Has `request` done and waits for it. Raises what the committer raised.
+
+    Inline is the same code in this process: it begins from the store, so epochs that are pending elsewhere are
+    committed first, and running beside a service that only seems dead is as safe as two drivers are.
+    """
+    directory = os.environ.get(ADDRESS_VARIABLE)
+    if directory:
+        try:
+            return Submitted(ask(directory, request), inline=False)
+        except Unreachable as error:
+            _log.warning("the committer in the driver cannot be reached (%s): committing inline", error)
+    return Submitted(asyncio.run(Committers(NoSession()).answer(request)), inline=True)

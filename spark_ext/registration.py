@@ -1,0 +1,124 @@
+"""`lakecommit.register(spark)`: the data source, the committer in the driver, and the query listener."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from lakecommit.committers import Committers
+from lakecommit.errors import InvalidInput
+from lakecommit.model import CommitUser
+from lakecommit.service import ADDRESS_VARIABLE, CommitterService
+from lakecommit.spark_ext.session import SparkQueries
+from lakecommit.spark_ext.source import LakecommitDataSource
+
+OLDEST_SPARK = (4, 2)
+_log = logging.getLogger("lakecommit.spark")
+_services: dict[str, CommitterService] = {}
+
+
+def register(spark: SparkSession) -> None:
+    """Makes `format("lakecommit")` known to `spark` and starts the committer of its driver. Again is harmless.
+
+    Raises `InvalidInput`, and changes nothing, where workers could not run lakecommit. In a Spark Connect session there
+    is no driver process to put a committer into: writes commit inline.
+    """
+    _check_version(spark.version)
+    context = getattr(spark, "_sc", None)
+    if not isinstance(context, SparkContext):
+        spark.dataSource.register(LakecommitDataSource)
+        _log.info("no driver process here (Spark Connect): format('lakecommit') commits inline")
+        return
+    application = context.applicationId
+    if application not in _services:
+        _check_workers(context)
+        _close_services()
+        queries = SparkQueries(spark)
+        service = CommitterService(Committers(queries))
+        _services[application] = service
+        # Workers get the environment that the context has when the data source is registered.
+        context.environment[ADDRESS_VARIABLE] = service.directory
+        spark.streams.addListener(_QueryListener(service, queries))
+    spark.dataSource.register(LakecommitDataSource)
+
+
+class _QueryListener(StreamingQueryListener):
+    """Tells the committer when runs of queries begin and end. Spark calls it before the first epoch is planned."""
+
+    def __init__(self, service: CommitterService, queries: SparkQueries) -> None:
+        self._service = service
+        self._queries = queries
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
+        user = CommitUser(str(event.id))
+        self._queries.started(user)
+        self._service.run(self._service.committers.query_started(user))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)
+        pass
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 (Spark's name)
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's name)
+        self._queries.ended(CommitUser(str(event.id)))
+
+
+def _check_version(version: str) -> None:
+    found = tuple(int(part) for part in version.split(".")[:2])
+    if found < OLDEST_SPARK:
+        raise InvalidInput(
+            f"lakecommit needs Spark {OLDEST_SPARK[0]}.{OLDEST_SPARK[1]} or newer, this is {version}; "
+            "install it with: pip install 'lakecommit[spark]'"
+        )
+
+
+def _check_workers(context: SparkContext) -> None:
+    """Runs one tiny task: whatever Python the workers use, it must be able to import this very lakecommit."""
+    from lakecommit import __version__  # noqa: PLC0415 (the package imports this module lazily)
+
+    try:
+        found = context.parallelize([0], 1).map(_probe).collect()[0]
+    except Exception as error:
+        text = str(error)
+        if "lakecommit" in text and "No module named" in text:
+            problem = "the Python that runs Spark's workers cannot import lakecommit"
+        elif "PYTHON_VERSION_MISMATCH" in text or "different version" in text:
+            problem = "Spark's workers run another version of Python than the driver"
+        else:
+            raise
+        raise InvalidInput(
+            f"{problem}; set PYSPARK_PYTHON={sys.executable} before the session is created (on a cluster: to a Python "
+            f"where lakecommit {__version__} is installed on every node)"
+        ) from None
+    if found != __version__:
+        raise InvalidInput(
+            f"Spark's workers have lakecommit {found}, the driver has {__version__}; install the same version on both"
+        )
+
+
+def _probe(_: Any) -> str:
+    import lakecommit  # noqa: PLC0415 (imported on the worker, which is what is being asked)
+
+    return lakecommit.__version__
+
+
+def _close_services() -> None:
+    """Ends the services of contexts that this process had before: it has one at a time."""
+    while _services:
+        _services.popitem()[1].close()
+
+
+atexit.register(_close_services)

@@ -1,0 +1,53 @@
+"""The data source that Spark finds under `format("lakecommit")`."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from lakecommit.errors import InvalidInput
+from lakecommit.spark_ext.writers import BatchWriter, StreamWriter
+
+
+class LakecommitDataSource(DataSource):
+    """Writes tables, as a batch or as a stream. Spark builds it anew in each of its planning and commit workers."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "lakecommit"
+
+    def schema(self) -> StructType:
+        raise _cannot_read()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        raise _cannot_read()
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
+        raise _cannot_read()
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise InvalidInput(
+                'mode("overwrite") is not available with format("lakecommit"); use mode("append"), or overwrite with '
+                'format("delta"): both write the same table'
+            )
+        return BatchWriter(dict(self.options), schema.json())
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 (Spark's name)
+        if overwrite:
+            raise InvalidInput(
+                'outputMode("complete") is not available with format("lakecommit"); use outputMode("append")'
+            )
+        return StreamWriter(dict(self.options), schema.json())
+
+
+def _cannot_read() -> InvalidInput:
+    return InvalidInput(
+        'format("lakecommit") writes tables and does not read them; read the same location with format("delta")'
+    )

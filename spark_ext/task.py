@@ -1,0 +1,45 @@
+"""A writer task on an executor: options in, report out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import pyarrow as pa
+
+from lakecommit.clock import SystemClock
+from lakecommit.formats.base import WritePlan
+from lakecommit.model import Attempt, CommitUser, Epoch, Report
+from lakecommit.options import Options
+from lakecommit.state import layout
+from lakecommit.storage.base import Store
+from lakecommit.storage.location import open_store
+from lakecommit.writing.attempt import write_attempt
+from lakecommit.writing.settings import WriterSettings
+
+
+def run_task(batches: Iterator[pa.RecordBatch], attempt: Attempt, plan: str, options: Options) -> Report:
+    settings = WriterSettings(
+        target_file_size_bytes=options.target_file_size_bytes,
+        max_records_per_file=options.max_records_per_file,
+        compression=options.compression,
+    )
+    store = _store(options.path, options.store_options)
+    return write_attempt(batches, attempt, WritePlan.from_json(plan), settings, store, SystemClock())
+
+
+def sealed_already(user: CommitUser, epoch: Epoch, options: Options) -> bool:
+    """Whether the epoch has a seal: asked by the task itself where no committer could tell it in its plan."""
+    store = _store(options.path, options.store_options)
+    return asyncio.run(store.size(layout.seal_path(user, epoch))) is not None
+
+
+def _store(path: str, store_options: Mapping[str, str]) -> Store:
+    return _shared_store(path, tuple(sorted(store_options.items())))
+
+
+@lru_cache(maxsize=16)
+def _shared_store(path: str, store_options: tuple[tuple[str, str], ...]) -> Store:
+    """One client per table in each worker process, so that the next task finds its connections open."""
+    return open_store(path, dict(store_options))

@@ -1,0 +1,121 @@
+"""The writers that Spark ships to its workers, one object for planning, tasks and commit.
+
+A writer is built in a planning worker, where it asks the committer for its plan; pickled into each task, where `write`
+runs; and built again (stream) or unpickled (batch) in a commit worker, where `commit` hands the reports over.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from lakecommit.errors import ContradictoryState
+from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
+from lakecommit.options import parse_options
+from lakecommit.spark_ext import committer_link
+from lakecommit.spark_ext.task import run_task, sealed_already
+from lakecommit.state.codec import encode_report
+from lakecommit.wire import Request, Verb
+
+
+@dataclass(frozen=True)
+class TaskMessage(WriterCommitMessage):
+    """A task's report on its way through Spark to the commit worker."""
+
+    report: bytes
+
+
+class BatchWriter(DataSourceArrowWriter):
+    def __init__(self, options: Mapping[str, str], schema: str) -> None:
+        self._schema = schema
+        self._options = options
+        self._user = CommitUser(str(uuid.uuid4()))
+        self._planned = committer_link.submit(Request(Verb.PLAN, options, schema, streaming=False)).answer
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        # Inside foreachBatch the streaming properties of the outer query are set; a batch write has its own identity.
+        attempt = _attempt(self._user, Epoch(0), _context())
+        if self._planned.skip:
+            return _message(Report(attempt, skipped=True))
+        options = parse_options(self._options, streaming=False, defaults=self._planned.defaults)
+        return _message(run_task(iterator, attempt, self._planned.plan, options))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        request = Request(
+            Verb.COMMIT_BATCH,
+            self._options,
+            self._schema,
+            streaming=False,
+            user=self._user,
+            reports=_reports(messages),
+        )
+        committer_link.submit(request)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Deletes nothing: Spark calls this also after a failed commit, whose version may have landed."""
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: Mapping[str, str], schema: str) -> None:
+        self._schema = schema
+        self._options = options
+        submitted = committer_link.submit(Request(Verb.PLAN, options, schema, streaming=True))
+        self._planned, self._inline = submitted.answer, submitted.inline
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        context = _context()
+        user = CommitUser(_property(context, "sql.streaming.queryId"))
+        epoch = Epoch(int(_property(context, "streaming.sql.batchId")))
+        attempt = _attempt(user, epoch, context)
+        options = parse_options(self._options, streaming=True, defaults=self._planned.defaults)
+        if epoch <= self._planned.done.get(user, -1) or (self._inline and sealed_already(user, epoch, options)):
+            return _message(Report(attempt, skipped=True))
+        return _message(run_task(iterator, attempt, self._planned.plan, options))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
+        request = Request(
+            Verb.COMMIT_EPOCH,
+            self._options,
+            self._schema,
+            streaming=True,
+            epoch=batchId,
+            reports=_reports(messages),
+        )
+        committer_link.submit(request)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
+        """Deletes nothing: whether these attempts have lost is known only once the epoch is sealed."""
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    if context is None:
+        raise ContradictoryState("a writer ran outside of a Spark task; nothing was written")
+    return context
+
+
+def _property(context: TaskContext, name: str) -> str:
+    value = context.getLocalProperty(name)
+    if value is None:
+        raise ContradictoryState(
+            f"Spark did not set {name} for this task, so its epoch is unknown; use a micro-batch trigger "
+            "(Trigger.Continuous is not supported); nothing was written"
+        )
+    return value
+
+
+def _attempt(user: CommitUser, epoch: Epoch, context: TaskContext) -> Attempt:
+    return Attempt(user, epoch, TaskId(context.partitionId()), AttemptId(uuid.uuid4().hex))
+
+
+def _message(report: Report) -> TaskMessage:
+    return TaskMessage(encode_report(report))
+
+
+def _reports(messages: Sequence[WriterCommitMessage | None]) -> tuple[bytes, ...]:
+    return tuple(message.report if isinstance(message, TaskMessage) else b"" for message in messages)

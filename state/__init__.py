@@ -1,0 +1,1 @@
+"""The durable records of writers and committer: what they are called, how they are encoded."""

@@ -1,0 +1,228 @@
+"""Manifests, seals and reports as Avro records, and back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from lakecommit.errors import CorruptState
+from lakecommit.model import (
+    Attempt,
+    AttemptId,
+    CommitUser,
+    DataFile,
+    Epoch,
+    Manifest,
+    Report,
+    Seal,
+    TaskId,
+    Winner,
+)
+from lakecommit.state import layout
+from lakecommit.state.container import RecordKind, format_of
+
+_OPTIONAL_LONG = ["null", "long"]
+
+_ATTEMPT_FIELDS = [
+    {"name": "user", "type": "string"},
+    {"name": "epoch", "type": "long"},
+    {"name": "task", "type": "long"},
+    {"name": "attempt", "type": "string"},
+]
+
+MANIFEST = RecordKind(
+    "manifest",
+    1,
+    {
+        "type": "record",
+        "name": "Manifest",
+        "namespace": "lakecommit",
+        "fields": [
+            *_ATTEMPT_FIELDS,
+            {"name": "number", "type": "int"},
+            {"name": "plan", "type": "string"},
+            {
+                "name": "files",
+                "type": {
+                    "type": "array",
+                    "items": {
+                        "type": "record",
+                        "name": "DataFile",
+                        "fields": [
+                            {"name": "path", "type": "string"},
+                            {
+                                "name": "partition_values",
+                                "type": {"type": "map", "values": ["null", "string"]},
+                            },
+                            {"name": "rows", "type": "long"},
+                            {"name": "size_bytes", "type": "long"},
+                            {"name": "stats", "type": "string"},
+                            {"name": "created_ms", "type": "long"},
+                            {"name": "event_time_min_us", "type": _OPTIONAL_LONG},
+                            {"name": "event_time_max_us", "type": _OPTIONAL_LONG},
+                        ],
+                    },
+                },
+            },
+        ],
+    },
+)
+
+SEAL = RecordKind(
+    "seal",
+    1,
+    {
+        "type": "record",
+        "name": "Seal",
+        "namespace": "lakecommit",
+        "fields": [
+            {"name": "user", "type": "string"},
+            {"name": "epoch", "type": "long"},
+            {
+                "name": "winners",
+                "type": {
+                    "type": "array",
+                    "items": {
+                        "type": "record",
+                        "name": "Winner",
+                        "fields": [
+                            {"name": "task", "type": "long"},
+                            {"name": "attempt", "type": "string"},
+                            {"name": "manifests", "type": "int"},
+                            {"name": "digest", "type": "bytes"},
+                        ],
+                    },
+                },
+            },
+            {"name": "previous", "type": ["null", "bytes"]},
+            {"name": "table_id", "type": "string"},
+            {"name": "offsets", "type": ["null", "string"]},
+            {"name": "sealed_ms", "type": "long"},
+        ],
+    },
+)
+
+REPORT = RecordKind(
+    "report",
+    1,
+    {
+        "type": "record",
+        "name": "Report",
+        "namespace": "lakecommit",
+        "fields": [
+            *_ATTEMPT_FIELDS,
+            {"name": "skipped", "type": "boolean"},
+            {"name": "manifests", "type": {"type": "array", "items": "bytes"}},
+        ],
+    },
+)
+
+
+def digest_of(objects: Iterable[bytes]) -> bytes:
+    """The digest of encoded objects in order, b"" for none: what a seal says of manifests and of the seal before."""
+    hasher = None
+    for data in objects:
+        hasher = hasher or hashlib.sha256()
+        hasher.update(data)
+    return hasher.digest() if hasher else b""
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    for file in manifest.files:
+        layout.check_data_path(file.path, manifest.attempt)
+    return MANIFEST.encode(
+        {
+            **_attempt_fields(manifest.attempt),
+            "number": manifest.number,
+            "plan": manifest.plan,
+            "files": [
+                {
+                    "path": file.path,
+                    "partition_values": dict(file.partition_values),
+                    "rows": file.rows,
+                    "size_bytes": file.size_bytes,
+                    "stats": file.stats,
+                    "created_ms": file.created_ms,
+                    "event_time_min_us": file.event_time_min_us,
+                    "event_time_max_us": file.event_time_max_us,
+                }
+                for file in manifest.files
+            ],
+        }
+    )
+
+
+def decode_manifest(data: bytes, name: str) -> Manifest:
+    """The manifest in `data`, whose files all belong to its own attempt; `CorruptState` otherwise."""
+    record = MANIFEST.decode(data, name)
+    attempt = _attempt(record)
+    files = tuple(DataFile(**fields) for fields in record["files"])
+    for file in files:
+        layout.check_data_path(file.path, attempt)
+    return Manifest(attempt, record["number"], record["plan"], files)
+
+
+def encode_seal(seal: Seal) -> bytes:
+    return SEAL.encode(
+        {
+            "user": seal.user,
+            "epoch": seal.epoch,
+            "winners": [
+                {"task": w.task, "attempt": w.attempt, "manifests": w.manifests, "digest": w.digest}
+                for w in seal.winners
+            ],
+            "previous": seal.previous,
+            "table_id": seal.table_id,
+            "offsets": seal.offsets,
+            "sealed_ms": seal.sealed_ms,
+        }
+    )
+
+
+def decode_seal(data: bytes, name: str) -> Seal:
+    record = SEAL.decode(data, name)
+    return Seal(
+        user=CommitUser(record["user"]),
+        epoch=Epoch(record["epoch"]),
+        winners=tuple(
+            Winner(TaskId(w["task"]), AttemptId(w["attempt"]), w["manifests"], w["digest"]) for w in record["winners"]
+        ),
+        previous=record["previous"],
+        table_id=record["table_id"],
+        offsets=record["offsets"],
+        sealed_ms=record["sealed_ms"],
+    )
+
+
+def encode_report(report: Report) -> bytes:
+    return REPORT.encode(
+        {**_attempt_fields(report.attempt), "skipped": report.skipped, "manifests": list(report.manifests)}
+    )
+
+
+def decode_report(data: bytes, name: str = "of a task") -> Report:
+    record = REPORT.decode(data, name)
+    return Report(_attempt(record), record["skipped"], tuple(record["manifests"]))
+
+
+def decode_any(data: bytes, name: str) -> Manifest | Seal:
+    """A manifest or a seal, whichever `data` is."""
+    kind = format_of(data, name).partition("/")[0]
+    if kind == MANIFEST.name:
+        return decode_manifest(data, name)
+    if kind == SEAL.name:
+        return decode_seal(data, name)
+    raise CorruptState(
+        f"{name} is neither a manifest nor a seal, but {kind or 'something else'!r}; name another object"
+    )
+
+
+def _attempt_fields(attempt: Attempt) -> dict[str, Any]:
+    return {"user": attempt.user, "epoch": attempt.epoch, "task": attempt.task, "attempt": attempt.id}
+
+
+def _attempt(record: dict[str, Any]) -> Attempt:
+    return Attempt(
+        CommitUser(record["user"]), Epoch(record["epoch"]), TaskId(record["task"]), AttemptId(record["attempt"])
+    )

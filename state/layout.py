@@ -1,0 +1,108 @@
+"""The grammar of every name that lakecommit writes below a table.
+
+    <partition dirs>/<epoch>-<task>-<attempt>-<n>.parquet                 a data file
+    _lakecommit/users/<user>/writers/<epoch>/<task>-<attempt>[-<n>].avro  a manifest (no number for the first)
+    _lakecommit/users/<user>/seals/<epoch>.avro                           a seal
+
+Epochs have twenty digits, so that a listing is ordered by epoch. Attempts are 32 hexadecimal digits, so that every name
+parses in one way only. Names are checked when they are made and again when they are read.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lakecommit.errors import CorruptState
+from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, TaskId
+
+ROOT = "_lakecommit"
+MAX_EPOCH = 2**63 - 1
+
+_USER = re.compile(r"[0-9A-Za-z-]{1,64}")
+_ATTEMPT = re.compile(r"[0-9a-f]{32}")
+_MANIFEST = re.compile(
+    rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/writers/(\d{{20}})/(0|[1-9]\d{{0,9}})-([0-9a-f]{{32}})(?:-([1-9]\d{{0,9}}))?\.avro"
+)
+_SEAL = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/seals/(\d{{20}})\.avro")
+
+
+def users_prefix() -> str:
+    return f"{ROOT}/users"
+
+
+def writers_prefix(user: CommitUser, epoch: Epoch | None = None) -> str:
+    """The directory of a user's manifests, or of one epoch's."""
+    directory = f"{ROOT}/users/{_checked_user(user)}/writers"
+    return directory if epoch is None else f"{directory}/{_digits(epoch)}"
+
+
+def seals_prefix(user: CommitUser) -> str:
+    return f"{ROOT}/users/{_checked_user(user)}/seals"
+
+
+def seal_path(user: CommitUser, epoch: Epoch) -> str:
+    return f"{seals_prefix(user)}/{_digits(epoch)}.avro"
+
+
+def manifest_path(attempt: Attempt, number: int) -> str:
+    _check_attempt(attempt)
+    suffix = f"-{number}" if number else ""
+    return f"{writers_prefix(attempt.user, attempt.epoch)}/{attempt.task}-{attempt.id}{suffix}.avro"
+
+
+def data_file_name(attempt: Attempt, number: int) -> str:
+    """The base name of an attempt's data file; its directory is made of its partition values."""
+    _check_attempt(attempt)
+    return f"{_digits(attempt.epoch)}-{attempt.task}-{attempt.id}-{number}.parquet"
+
+
+def parse_manifest_path(path: str) -> tuple[Attempt, int] | None:
+    """The attempt and number of a manifest's name, None where the name is not a manifest's."""
+    match = _MANIFEST.fullmatch(path)
+    if match is None:
+        return None
+    user, epoch, task, attempt, number = match.groups()
+    owner = Attempt(CommitUser(user), Epoch(int(epoch)), TaskId(int(task)), AttemptId(attempt))
+    return owner, int(number or 0)
+
+
+def parse_seal_path(path: str) -> tuple[CommitUser, Epoch] | None:
+    match = _SEAL.fullmatch(path)
+    return None if match is None else (CommitUser(match[1]), Epoch(int(match[2])))
+
+
+def check_data_path(path: str, attempt: Attempt) -> None:
+    """Raises `CorruptState` unless `path` is a name that `attempt`, and no other attempt, may have written.
+
+    Whatever is read, committed or deleted on behalf of an attempt passes this first, so that a damaged or hostile
+    manifest can name nothing outside of its own attempt.
+    """
+    *directories, name = path.split("/")
+    stem = f"{_digits(attempt.epoch)}-{attempt.task}-{attempt.id}-"
+    number = name.removeprefix(stem).removesuffix(".parquet")
+    proper_name = name == f"{stem}{number}.parquet" and re.fullmatch(r"0|[1-9]\d{0,9}", number) is not None
+    # A partition directory is `column=value`, which "", ".", ".." and the directories of logs and state are not.
+    proper_directories = all("=" in part[1:] for part in directories)
+    if not (proper_name and proper_directories):
+        raise CorruptState(
+            f"a manifest names a file outside of its own attempt: {path!r} is no data file of epoch {attempt.epoch}, "
+            f"task {attempt.task}, attempt {attempt.id}; the state under {ROOT} was damaged or tampered with: nothing "
+            "was read or deleted; restore the object from a backup or remove the attempt by hand"
+        )
+
+
+def _digits(epoch: Epoch) -> str:
+    if not 0 <= epoch <= MAX_EPOCH:
+        raise ValueError(f"epoch {epoch} is out of range")
+    return f"{epoch:020d}"
+
+
+def _checked_user(user: CommitUser) -> str:
+    if _USER.fullmatch(user) is None:
+        raise ValueError(f"not a commit user: {user!r}")
+    return user
+
+
+def _check_attempt(attempt: Attempt) -> None:
+    if _ATTEMPT.fullmatch(attempt.id) is None or not 0 <= attempt.task < 10**10:
+        raise ValueError(f"not an attempt: {attempt}")

@@ -1,0 +1,160 @@
+"""The committer's door: who may come in, what is cut off, and that it goes on afterwards."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+import threading
+from multiprocessing import AuthenticationError, connection
+from pathlib import Path
+
+import pytest
+
+from lakecommit import service as service_module
+from lakecommit import wire
+from lakecommit.errors import CommitFailed, SchemaMismatch
+from lakecommit.service import CommitterService, Unreachable, ask
+from lakecommit.wire import Answer, Request, Verb
+
+REQUEST = Request(Verb.COMMIT_EPOCH, {"path": "x", "store.secret_access_key": "hush"}, "{}", True, "", 7, (b"r", b""))
+
+
+class Scripted:
+    """Stands where the committers do."""
+
+    def __init__(self):
+        self.requests = []
+        self.outcome = Answer(version=3)
+
+    async def answer(self, request):
+        self.requests.append(request)
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+@pytest.fixture
+def committers():
+    return Scripted()
+
+
+@pytest.fixture
+def service(committers, monkeypatch):
+    monkeypatch.setattr(service_module, "HANDSHAKE_SECONDS", 0.5)
+    running = CommitterService(committers)
+    yield running
+    running.close()
+
+
+def raw(service) -> socket.socket:
+    peer = socket.socket(socket.AF_UNIX)
+    peer.settimeout(10)
+    peer.connect(os.path.join(service.directory, "committer.sock"))
+    return peer
+
+
+def assert_alive(service):
+    assert ask(service.directory, REQUEST) == Answer(version=3)
+
+
+def read_until_closed(peer: socket.socket) -> None:
+    """Returns once the service has hung up; the socket's own time limit fails the test otherwise."""
+    try:
+        while peer.recv(4096):
+            pass
+    except ConnectionResetError:
+        pass
+
+
+def test_a_request_arrives_whole_and_its_answer_comes_back(service, committers):
+    committers.outcome = Answer(plan="p", done={"q": 4}, skip=True, defaults={"compression": "y"}, version=None)
+    assert ask(service.directory, REQUEST) == committers.outcome
+    assert committers.requests == [REQUEST]
+
+
+def test_an_error_arrives_as_the_class_that_was_raised(service, committers):
+    committers.outcome = SchemaMismatch("column a is missing")
+    with pytest.raises(SchemaMismatch, match="column a is missing"):
+        ask(service.directory, REQUEST)
+    committers.outcome = ZeroDivisionError("division by zero")
+    with pytest.raises(CommitFailed, match="ZeroDivisionError"):
+        ask(service.directory, REQUEST)
+
+
+def test_the_directory_and_the_key_are_private(service):
+    assert stat.S_IMODE(os.stat(service.directory).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(Path(service.directory, "committer.key")).st_mode) == 0o600
+
+
+def test_a_wrong_key_is_refused(service, committers):
+    with pytest.raises((AuthenticationError, EOFError, OSError)):
+        connection.Client(os.path.join(service.directory, "committer.sock"), family="AF_UNIX", authkey=b"wrong")
+    assert committers.requests == []
+    assert_alive(service)
+
+
+def test_garbage_is_cut_off(service, committers):
+    with raw(service) as peer:
+        peer.sendall(b"GET / HTTP/1.1\r\n\r\n" * 50)
+        read_until_closed(peer)
+    assert committers.requests == []
+    assert_alive(service)
+
+
+def test_an_authenticated_peer_that_sends_no_record_gets_an_error(service, committers):
+    key = Path(service.directory, "committer.key").read_bytes()
+    with connection.Client(os.path.join(service.directory, "committer.sock"), family="AF_UNIX", authkey=key) as peer:
+        peer.send_bytes(b"not avro")
+        with pytest.raises(Exception, match="not an Avro file"):
+            wire.raise_failure(wire.decode_answer(peer.recv_bytes()))
+    assert_alive(service)
+
+
+def test_an_endless_message_is_cut_off_by_its_announced_length(service, committers):
+    key = Path(service.directory, "committer.key").read_bytes()
+    with connection.Client(os.path.join(service.directory, "committer.sock"), family="AF_UNIX", authkey=key) as peer:
+        os.write(peer.fileno(), struct.pack("!iQ", -1, 1 << 50))
+        with pytest.raises((EOFError, OSError)):
+            peer.recv_bytes()
+    assert committers.requests == []
+    assert_alive(service)
+
+
+def test_peers_that_say_nothing_hold_nobody_up_and_are_cut_off(service):
+    silent = [raw(service) for _ in range(10)]
+    assert_alive(service)
+    for peer in silent:
+        read_until_closed(peer)
+        peer.close()
+
+
+def test_more_connections_than_there_are_slots_are_turned_away(service, monkeypatch):
+    crowded = [raw(service) for _ in range(service_module.MAX_CONNECTIONS + 5)]
+    for peer in crowded:
+        read_until_closed(peer)
+        peer.close()
+    assert_alive(service)
+
+
+def test_requests_are_served_side_by_side(service, committers):
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(ask(service.directory, REQUEST))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [Answer(version=3)] * 8
+
+
+def test_after_closing_nobody_answers_and_nothing_is_left(service):
+    service.close()
+    assert not os.path.exists(service.directory)
+    with pytest.raises(Unreachable):
+        ask(service.directory, REQUEST)
+
+
+def test_neither_requests_nor_answers_show_options():
+    assert "hush" not in repr(REQUEST)
+    assert "hush" not in repr(Answer(defaults={"store.secret_access_key": "hush"}))
