@@ -1,8 +1,8 @@
 """What a table's writers have under way: marks, seals, pending epochs, staged files. Reads only.
 
-Order of reads: the caller has opened the table, which gives the marks; then seals, then manifests. A snapshot that lands
-in between can only make an epoch look pending that is done. The table itself is never listed, and of the state only what
-lies after the marks, so the cost depends on what is under way.
+Order of reads: the caller has opened the table, which gives the marks; then seals, then manifests. A snapshot that
+lands in between can only make an epoch look pending that is done. The table itself is never listed, and of the state
+only what lies after the marks, so the cost depends on what is under way.
 """
 
 from __future__ import annotations

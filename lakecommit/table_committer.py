@@ -108,7 +108,7 @@ class TableCommitter:
             unknown = [user for user in queries if user not in self._progress]
             if self._table is None or unknown or txn is not None:
                 await self._look()
-            plan = self._format.plan(self._table, schema, settings.partition_columns)
+            plan = self._format.plan(self._table, schema, settings.partition_columns, settings.properties)
             for user in unknown:
                 await self._start(user)
             skip = txn is not None and self._reached(txn)
@@ -132,8 +132,7 @@ class TableCommitter:
         async with self._turn:
             try:
                 await self._open_or_create(schema, settings)
-                progress = await self._start(user)
-                if judge_epoch(progress, epoch, offsets) is Verdict.REPEATED:
+                if await self._judge(user, epoch, offsets) is Verdict.REPEATED:
                     self._move(user, Repeated(epoch))
                 else:
                     await self._seal(user, epoch, reports, offsets)
@@ -195,7 +194,6 @@ class TableCommitter:
         if self._table is None:
             await self._look()
         if self._table is None:
-            self._format.plan(None, schema, settings.partition_columns)
             self._table = await self._format.create(schema, settings.partition_columns or (), settings.properties)
 
     async def _look(self) -> None:
@@ -213,16 +211,32 @@ class TableCommitter:
         mark, own = self._table.mark(user), self._table.mark(own_mark_id(user))
         return Marks(None if mark is None else Epoch(mark), None if own is None else Epoch(own))
 
-    async def _start(self, user: CommitUser) -> Progress:
+    async def _start(self, user: CommitUser, *, first_of_run: bool = True) -> Progress:
         """The progress of a query, replayed from the store where this committer does not know it."""
         if user not in self._progress:
             marks = self._marks(user)
             table_id = "" if self._table is None else self._table.table_id
             found = await replay(self._store, user, marks, table_id)
-            progress = advance(Progress(user), Replayed(marks, found.newest_seal, found.pending))
+            progress = advance(
+                Progress(user, first_of_run=first_of_run), Replayed(marks, found.newest_seal, found.pending)
+            )
             self._files.update({(user, pending.epoch): pending for pending in found.files})
             self._progress[user] = progress
         return self._progress[user]
+
+    async def _judge(self, user: CommitUser, epoch: Epoch, offsets: str | None) -> Verdict:
+        """Judges the epoch; before it is refused, marks and seals are read again.
+
+        They are two reads, and another driver of this query may have moved on since either.
+        """
+        progress = await self._start(user)
+        try:
+            return judge_epoch(progress, epoch, offsets)
+        except ContradictoryState:
+            self._forget(user)
+            await self._look()
+            await self._start(user, first_of_run=progress.first_of_run)
+            return judge_epoch(self._progress[user], epoch, offsets)
 
     async def _seal(
         self, user: CommitUser, epoch: Epoch, reports: Sequence[Report | None], offsets: str | None

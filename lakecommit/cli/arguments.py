@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from lakecommit.options import STORE_PREFIX
+from lakecommit.option_declarations import STORE_PREFIX
 
 T = TypeVar("T")
 Command = Callable[..., Any]

@@ -122,7 +122,7 @@ def split_location(location: str) -> tuple[str, str]:
         return table_location or "/", f"{ROOT}/{rest}"
     directory, slash, name = location.rpartition("/")
     if not name or directory.endswith(":/"):
-        raise InvalidInput(f"{location!r} names no object; name a manifest or a seal below {ROOT}/users")
+        raise InvalidInput(f"the location names no object; name a manifest or a seal below {ROOT}/users")
     return (directory or slash or "."), name
 
 

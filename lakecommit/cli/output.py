@@ -33,13 +33,17 @@ def show(output: Output, *, as_json: bool) -> None:
     Console(file=stream, width=None if stream.isatty() else PIPE_WIDTH, highlight=False).print(output.render())
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """A table whose cells are shown as they are: names come from a store, and none of them is markup.
 
     A column whose name begins with `#` holds numbers.
     """
     shown = Table(
-        title=title, title_justify="left", box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0)
+        show_header=any(columns),
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
     )
     for name in columns:
         shown.add_column(name.lstrip("#"), justify="right" if name.startswith("#") else "left", overflow="fold")

@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
 from lakecommit.model import Draft
+
+NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +89,17 @@ class TableFormat(Protocol[S]):
         Raises `ContradictoryState` where the table is not the one that `state` was read from.
         """
 
-    def plan(self, state: S | None, schema: str, partition_columns: tuple[str, ...] | None) -> WritePlan:
+    def plan(
+        self,
+        state: S | None,
+        schema: str,
+        partition_columns: tuple[str, ...] | None,
+        properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> WritePlan:
         """Checks that rows of `schema` may be appended and says how to write them. No I/O.
 
         `partition_columns` is None where the user did not say: then the table's hold, or none for a new table.
+        `properties` matter where there is no table yet: files by this plan fit the table that `create` makes of them.
         Raises `SchemaMismatch` or `UnsupportedTable`.
         """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ LARGE_BODY_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """`uploads` is the client for large bodies: its requests may be silent for as long as the upload lasts.
+    """`uploads` gives the client for large bodies: its requests may be silent for as long as the upload lasts.
 
     `prefix` is the location inside the bucket, without slashes around it. `ordered` says that a listing arrives in
     the order of the keys. `bulk_delete` says that one request deletes many keys and does not mind missing ones.
@@ -27,7 +28,7 @@ class Backend:
     """
 
     client: ObjectStore = field(repr=False)
-    uploads: ObjectStore = field(repr=False)
+    uploads: Callable[[], ObjectStore] = field(repr=False)
     prefix: str
     ordered: bool
     bulk_delete: bool
@@ -52,7 +53,7 @@ class Backend:
         return ObjectInfo(path, meta["size"], int(meta["last_modified"].timestamp() * 1000))
 
     def client_for(self, body_bytes: int) -> ObjectStore:
-        return self.uploads if body_bytes > LARGE_BODY_BYTES else self.client
+        return self.uploads() if body_bytes > LARGE_BODY_BYTES else self.client
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

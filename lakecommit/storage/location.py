@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random as randomness
 import re
@@ -47,12 +48,13 @@ def open_store(
     settings = settings_of(kind, store_options)
     if kind == "local":
         root = os.path.abspath(path)
-        backend = Backend(*(LocalStore(),) * 2, root.strip("/"), ordered=False, bulk_delete=False, tree=LocalTree(root))
+        files, tree = LocalStore(), LocalTree(root)
+        backend = Backend(files, lambda: files, root.strip("/"), ordered=False, bulk_delete=False, tree=tree)
         return ObstoreStore(root, backend, clock=clock, random=random, policy=policy)
     prefix = _prefix(location, path)
     if kind == "memory":
         memory = _MEMORY.setdefault(bucket, MemoryStore())
-        backend = Backend(memory, memory, prefix, ordered=True, bulk_delete=False)
+        backend = Backend(memory, lambda: memory, prefix, ordered=True, bulk_delete=False)
     else:
         backend = _remote(kind, bucket, prefix, settings)
     shown = f"{location.split(':', 1)[0].lower()}://{bucket}" + (f"/{prefix}" if prefix else "")
@@ -121,13 +123,15 @@ def _remote(kind: str, bucket: str, prefix: str, settings: StoreSettings) -> Bac
     quick = {"read_timeout": SILENCE_TIMEOUT, **client}
     client.pop("read_timeout", None)
     try:
-        stores = _open(kind, bucket, settings.config, quick), _open(kind, bucket, settings.config, client)
+        opened = _open(kind, bucket, settings.config, quick)
     except (BaseError, ValueError):
         # The cause is left out, it can quote an option's value.
         raise InvalidInput(_REFUSED[kind]) from None
     # Listings of S3 directory buckets and of Azure accounts with a hierarchical namespace have an order of their own.
     ordered = kind == "gs" or (kind == "s3" and not bucket.endswith("--x-s3"))
-    return Backend(*stores, prefix, ordered=ordered, bulk_delete=kind == "s3")
+    # A client takes some 20 ms to set up, and most tasks upload nothing large.
+    uploads = functools.cache(lambda: _open(kind, bucket, settings.config, client))
+    return Backend(opened, uploads, prefix, ordered=ordered, bulk_delete=kind == "s3")
 
 
 def _open(kind: str, bucket: str, config: Any, client: Any) -> ObjectStore:

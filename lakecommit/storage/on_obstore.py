@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -33,6 +35,10 @@ BULK_DELETE_KEYS = 1000
 DELETES_AT_ONCE = 16
 
 T = TypeVar("T")
+
+# A thread of obstore that has handed over a result needs the interpreter for an instant more. If the interpreter ends
+# in that instant the whole process aborts (SIGABRT, seen in one of eight short processes), so the end waits for it.
+atexit.register(time.sleep, 0.02)
 
 
 class ObstoreStore:
@@ -82,10 +88,12 @@ class ObstoreStore:
 
     async def put(self, path: str, body: bytes | memoryview) -> str | None:
         key = self._backend.key(path)
-        client = self._backend.client_for(memoryview(body).nbytes)
+        # obstore takes buffers of unsigned bytes only; Arrow's are signed.
+        view = memoryview(body).cast("B")
+        client = self._backend.client_for(view.nbytes)
 
         async def request() -> str | None:
-            return (await obstore.put_async(client, key, body, use_multipart=False))["e_tag"]
+            return (await obstore.put_async(client, key, view, use_multipart=False))["e_tag"]
 
         answer = await self._attempt(request)
         if isinstance(answer, Failure):

@@ -40,6 +40,7 @@ def delta_session(
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     coordinates = [_delta_coordinate(), *packages]
     jars = _remembered(coordinates)
     where = {"spark.jars": ",".join(jars)} if jars else {"spark.jars.packages": ",".join(coordinates)}

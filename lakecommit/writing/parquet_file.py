@@ -133,6 +133,7 @@ class _OpenFile:
             self._sink,
             schema,
             compression=settings.compression,
+            use_dictionary=_dictionary_columns(schema),
             use_compliant_nested_type=True,
             store_schema=False,
             store_decimal_as_integer=True,
@@ -162,3 +163,26 @@ class _OpenFile:
         # Otherwise the writer would complete the file when it is collected.
         self._writer.is_open = False
         self.spool.release()
+
+
+def _dictionary_columns(schema: pa.Schema) -> list[str]:
+    """The Parquet columns that get a dictionary: all but floating-point ones.
+
+    Spark looks for the value of a filter in a column's dictionary, where it does not find -0.0 for 0.0, and skips rows
+    that it would otherwise return.
+    """
+    columns = (column for field in schema for column in _parquet_columns(field.name, field.type))
+    return [path for path, data_type in columns if not pa.types.is_floating(data_type)]
+
+
+def _parquet_columns(path: str, data_type: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    if pa.types.is_struct(data_type):
+        for field in data_type:
+            yield from _parquet_columns(f"{path}.{field.name}", field.type)
+    elif pa.types.is_map(data_type):
+        yield from _parquet_columns(f"{path}.key_value.key", data_type.key_type)
+        yield from _parquet_columns(f"{path}.key_value.value", data_type.item_type)
+    elif pa.types.is_list(data_type):
+        yield from _parquet_columns(f"{path}.list.element", data_type.value_type)
+    else:
+        yield path, data_type

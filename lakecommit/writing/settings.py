@@ -9,15 +9,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """How big files get and how much memory a task may take.
-
-    A task's memory beyond the interpreter and its libraries is bounded by
-
-        buffer_bytes + spill_bytes + pending_bytes + 4 * chunk_bytes + (open_partitions + 1) * spool_bytes
-        + what encoding one row group takes: about twice row_group_bytes
-
-    plus two files of the target size where they are larger than `pending_bytes`, plus about a kilobyte for every file
-    (the report names them all). It depends neither on the number of rows nor on the number of partition values.
+    """How big files get and how much memory a task may take; `memory_bound_bytes` says what that comes to.
 
     `max_records_per_file` of 0 means no limit. `local_dir` is where large files and sorted runs are kept until they are
     uploaded; None means the system's directory for temporary files.
@@ -40,3 +32,18 @@ class WriterSettings:
     pending_bytes: int = 256 * MIB
     manifest_bytes: int = 64 * MIB
     manifest_files: int = 256
+
+    @property
+    def memory_bound_bytes(self) -> int:
+        """What a task takes at most beyond the interpreter and its libraries, however many rows and partition values.
+
+        Not counted are about two kilobytes for every file (the report names them all) and single rows that are larger
+        than a row group. Mapped pages of local files count as memory here, though the system can drop them.
+        """
+        waiting_rows = self.buffer_bytes + 4 * self.chunk_bytes
+        # A sort holds its rows twice. While a row group is encoded, its pages are there beside its rows.
+        sorting = 2 * self.spill_bytes
+        encoding = 2 * self.row_group_bytes
+        open_files = (self.open_partitions + 1) * self.spool_bytes
+        uploading = max(self.pending_bytes, 2 * self.target_file_size_bytes)
+        return waiting_rows + sorting + encoding + open_files + uploading

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pytest
 
 from lakecommit.errors import InvalidInput, StoreError
@@ -64,9 +65,11 @@ def test_put_overwrites_and_changes_the_etag(store: Store) -> None:
 def test_put_takes_a_part_of_a_buffer(store: Store) -> None:
     async def scenario() -> None:
         await store.put("a", memoryview(bytearray(b"0123456789"))[2:5])
-        found = await store.get("a")
-        assert isinstance(found, Found)
-        assert found.body == b"234"
+        await store.put("arrow", memoryview(pa.py_buffer(b"0123456789"))[2:5])
+        for path in ("a", "arrow"):
+            found = await store.get(path)
+            assert isinstance(found, Found)
+            assert found.body == b"234"
 
     asyncio.run(scenario())
 

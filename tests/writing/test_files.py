@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from lakecommit.errors import StoreError
+from lakecommit.schema import Array, Map, Primitive, Struct
 from lakecommit.writing import encode as encoding
 from lakecommit.writing import spill
 from lakecommit.writing.settings import WriterSettings
@@ -201,3 +202,32 @@ def test_an_error_of_the_input_is_passed_on() -> None:
 
     with pytest.raises(ConnectionResetError, match="the other side is gone"):
         encode_all(broken(), PLAN, TINY)
+
+
+def test_all_but_floating_point_columns_have_dictionaries() -> None:
+    inner = Struct((column("x", "float"), column("y", "string")))
+    fields = [
+        column("a.b", "long"),
+        column("f", "double"),
+        column("s", inner),
+        column("l", Array(inner, True)),
+        column("m", Map(Primitive("string"), Primitive("double"), True)),
+    ]
+    nested = {"x": 1.0, "y": "q"}
+    batch = pa.RecordBatch.from_pylist(
+        [{"a.b": 1, "f": 1.0, "s": nested, "l": [nested], "m": {"k": 1.0}}] * 5,
+        pa.schema(
+            [
+                ("a.b", pa.int64()),
+                ("f", pa.float64()),
+                ("s", pa.struct([("x", pa.float32()), ("y", pa.string())])),
+                ("l", pa.list_(pa.struct([("x", pa.float32()), ("y", pa.string())]))),
+                ("m", pa.map_(pa.string(), pa.float64())),
+            ]
+        ),
+    )
+    (file,) = encode_all([batch], plan_of(fields, stats_columns=[]))
+    group = parquet_of(file).metadata.row_group(0)
+    chunks = [group.column(number) for number in range(group.num_columns)]
+    with_dictionary = {chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page}
+    assert with_dictionary == {"a.b", "s.y", "l.list.element.y", "m.key_value.key"}

@@ -33,10 +33,10 @@ def new_table(
     """The protocol and metadata of a new table. Raises `InvalidInput` with every column that cannot be part of it."""
     settings = table_properties(properties)
     mapped = settings.column_mapping_mode != "none"
-    fields, partitions = plan_new(schema, partition_columns, any_name=mapped)
+    fields, partitions = _new_schema(schema, partition_columns, any_name=mapped)
     configuration = dict(settings.configuration)
     if mapped:
-        fields, highest = assign(fields, new_id)
+        fields, highest = assign(fields)
         configuration["delta.columnMapping.maxColumnId"] = str(highest)
     if configuration.get("delta.enableRowTracking") == "true":
         configuration["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{new_id()}"
@@ -47,7 +47,7 @@ def new_table(
     return lowest_protocol(_features(settings, fields)), metadata
 
 
-def plan_new(schema: str, partition_columns: tuple[str, ...], *, any_name: bool) -> tuple[Struct, tuple[str, ...]]:
+def _new_schema(schema: str, partition_columns: tuple[str, ...], *, any_name: bool) -> tuple[Struct, tuple[str, ...]]:
     """The schema and partition columns that a new table for rows of `schema` gets, without column mapping."""
     data = parse(schema)
     partitions = resolve_partition_columns(data, partition_columns)

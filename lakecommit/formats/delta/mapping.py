@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,19 +10,28 @@ from lakecommit.schema import Array, DataType, Field, Map, Struct
 
 _ID = "delta.columnMapping.id"
 _PHYSICAL = "delta.columnMapping.physicalName"
+_NAMESPACE = uuid.UUID("8f6c2a8e-2f6e-4a53-9b55-6a5d0c6f7e21")
 
 
-def assign(schema: Struct, new_id: Callable[[], str]) -> tuple[Struct, int]:
-    """The schema with a fresh id and physical name on every field at every depth, and the highest id given."""
+def assign(schema: Struct) -> tuple[Struct, int]:
+    """The schema with an id and a physical name on every field at every depth, and the highest id given.
+
+    Both follow from the schema alone. So a write can be planned before its table exists, and whoever creates the table
+    for the same rows gives its columns the same ids and names.
+    """
     highest = 0
 
-    def one(field: Field) -> Field:
-        nonlocal highest
-        highest += 1
-        metadata = {**field.metadata, _ID: highest, _PHYSICAL: f"col-{new_id()}"}
-        return replace(field, type=_map_fields(field.type, one), metadata=metadata)
+    def named(prefix: str) -> Callable[[Field], Field]:
+        def one(field: Field) -> Field:
+            nonlocal highest
+            highest += 1
+            path = f"{prefix}{field.name}\0"
+            metadata = {**field.metadata, _ID: highest, _PHYSICAL: f"col-{uuid.uuid5(_NAMESPACE, path)}"}
+            return replace(field, type=_map_fields(field.type, named(path)), metadata=metadata)
 
-    return Struct(tuple(one(field) for field in schema.fields)), highest
+        return one
+
+    return Struct(tuple(named("")(field) for field in schema.fields)), highest
 
 
 def strip(schema: Struct) -> Struct:

@@ -8,11 +8,11 @@ from typing import Protocol
 
 from lakecommit.clock import Clock
 from lakecommit.errors import ContradictoryState, SchemaMismatch
-from lakecommit.formats.base import Committed, Moved, WritePlan
+from lakecommit.formats.base import NO_PROPERTIES, Committed, Moved, WritePlan
 from lakecommit.formats.delta import commit as versions
 from lakecommit.formats.delta import log
 from lakecommit.formats.delta.changes import breaking_changes
-from lakecommit.formats.delta.creation import new_table, plan_new
+from lakecommit.formats.delta.creation import new_table
 from lakecommit.formats.delta.fit import mismatches
 from lakecommit.formats.delta.history import HistoryEntry, history
 from lakecommit.formats.delta.mapping import strip
@@ -50,11 +50,6 @@ class DeltaFormat:
     async def create(
         self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]
     ) -> DeltaState:
-        """Creates an empty table, or opens the one that somebody created meanwhile.
-
-        The state's schema carries the ids and physical names of its columns where `properties` ask for column mapping,
-        so such a table has to be created before its writes are planned.
-        """
         protocol, metadata = new_table(schema, partition_columns, properties, self._new_id)
         version = versions.create(protocol, metadata, self._new_id(), log.moment(self._clock))
         outcome = await create_once(self._store, commit_path(0), version.body, clock=self._clock, random=self._random)
@@ -74,10 +69,18 @@ class DeltaFormat:
     async def look(self, state: DeltaState) -> DeltaState:
         return await log.look(self._store, self._clock, state)
 
-    def plan(self, state: DeltaState | None, schema: str, partition_columns: tuple[str, ...] | None) -> WritePlan:
+    def plan(
+        self,
+        state: DeltaState | None,
+        schema: str,
+        partition_columns: tuple[str, ...] | None,
+        properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> WritePlan:
         if state is None:
-            fields, partitions = plan_new(schema, partition_columns or (), any_name=False)
-            return WritePlan(to_json(fields), partitions, stats_columns(fields, partitions, {}, ()), None)
+            _, metadata = new_table(schema, partition_columns or (), properties, self._new_id)
+            partitions, fields = metadata.partition_columns, parse(metadata.schema_string)
+            columns = stats_columns(fields, partitions, metadata.configuration, ())
+            return WritePlan(metadata.schema_string, partitions, columns, None)
         self._refuse_unsupported(state)
         table = parse(state.metadata.schema_string)
         problems = mismatches(parse(schema), table)

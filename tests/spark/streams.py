@@ -1,0 +1,39 @@
+"""Streams whose input a test decides: each file of a directory is one epoch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+SCHEMA = "id long, region string"
+
+
+@dataclass(frozen=True)
+class Source:
+    """`add` makes one more file, which is one more epoch."""
+
+    directory: Path
+
+    def add(self, ids, region="EU") -> None:
+        self.directory.mkdir(exist_ok=True)
+        number = len(list(self.directory.iterdir()))
+        rows = "".join(json.dumps({"id": id_, "region": region}) + "\n" for id_ in ids)
+        (self.directory / f"{number:06d}.json").write_text(rows)
+
+    def frame(self, spark, partitions=2):
+        stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(self.directory))
+        return stream.repartition(partitions)
+
+
+def run(frame, table, checkpoint, *, sink="lakecommit", options=None):
+    """Runs the stream until all input is read; returns the progress of its epochs."""
+    writer = frame.writeStream.format(sink).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    query = writer.options(**(options or {})).start(str(table))
+    query.awaitTermination()
+    return query.recentProgress
+
+
+def ids(spark, table) -> list[int]:
+    """Every id of the table as delta-spark reads it, in order."""
+    return sorted(row.id for row in spark.read.format("delta").load(str(table)).select("id").collect())

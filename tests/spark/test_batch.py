@@ -1,0 +1,150 @@
+"""Batch writes from a DataFrame, read back by delta-spark and by deltalake."""
+
+from __future__ import annotations
+
+import deltalake
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
+
+from .streams import ids
+
+
+def append(frame, table, **options):
+    frame.write.format("lakecommit").mode("append").options(**options).save(str(table))
+
+
+def version(table) -> int:
+    return deltalake.DeltaTable(str(table)).version()
+
+
+def test_a_batch_creates_a_table_and_appends_to_it(spark, tmp_path):
+    table = tmp_path / "orders"
+    rows = spark.range(100).withColumn("region", F.concat(F.lit("r"), F.col("id") % 3))
+    append(rows, table, partitionBy="region")
+    append(rows, table)
+    assert ids(spark, table) == sorted([*range(100)] * 2)
+    assert spark.read.format("delta").load(str(table)).where("region = 'r1'").count() == 66
+    assert pa.table(deltalake.DeltaTable(str(table)).to_pyarrow_table()).num_rows == 200
+    assert (table / "region=r1").is_dir()
+
+
+def test_history_shows_what_deltas_own_writers_show(spark, tmp_path):
+    table = tmp_path / "orders"
+    append(spark.range(10), table, userMetadata="nightly load")
+    newest, created = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").collect()
+    assert (created.operation, newest.operation) == ("CREATE TABLE", "WRITE")
+    assert newest.operationParameters["mode"] == "Append"
+    assert newest.operationMetrics["numOutputRows"] == "10"
+    assert int(newest.operationMetrics["numFiles"]) == 2
+    assert newest.isBlindAppend is True
+    assert newest.engineInfo.startswith("lakecommit/")
+    assert newest.userMetadata == "nightly load"
+
+
+def test_deltas_own_writer_and_ours_take_turns(spark, tmp_path):
+    table = tmp_path / "orders"
+    for number, sink in enumerate(["delta", "lakecommit", "delta", "lakecommit"]):
+        spark.range(number * 10, number * 10 + 10).write.format(sink).mode("append").save(str(table))
+    spark.sql(f"OPTIMIZE delta.`{table}`")
+    append(spark.range(40, 50), table)
+    assert ids(spark, table) == list(range(50))
+
+
+def test_a_repeated_txn_version_writes_nothing(spark, tmp_path):
+    table = tmp_path / "orders"
+    append(spark.range(5), table, txnAppId="nightly", txnVersion="7")
+    files = sorted(table.rglob("*.parquet"))
+    append(spark.range(5), table, txnAppId="nightly", txnVersion="7")
+    append(spark.range(5), table, txnAppId="nightly", txnVersion="6")
+    assert sorted(table.rglob("*.parquet")) == files
+    assert ids(spark, table) == [0, 1, 2, 3, 4]
+    append(spark.range(5, 6), table, txnAppId="nightly", txnVersion="8")
+    assert ids(spark, table) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_batch_without_rows_is_a_version_without_files(spark, tmp_path):
+    table = tmp_path / "orders"
+    append(spark.range(0), table)
+    assert ids(spark, table) == []
+    assert version(table) == 1
+
+
+def test_properties_of_a_new_table(spark, tmp_path):
+    table = tmp_path / "orders"
+    append(spark.range(3), table, **{"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 7 days"})
+    properties = spark.sql(f"SHOW TBLPROPERTIES delta.`{table}`").collect()
+    assert {"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 7 days"}.items() <= {
+        row.key: row.value for row in properties
+    }.items()
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_a_new_table_with_column_mapping(spark, tmp_path, mode):
+    table = tmp_path / "orders"
+    frame = spark.range(20).withColumn("full name", F.concat(F.lit("n"), F.col("id")))
+    append(frame, table, **{"delta.columnMapping.mode": mode})
+    append(frame, table)
+    read = spark.read.format("delta").load(str(table))
+    assert sorted(map(tuple, read.collect())) == sorted([(i, f"n{i}") for i in range(20)] * 2)
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "error", "ignore"])
+def test_other_modes_are_a_clear_error(spark, tmp_path, mode):
+    with pytest.raises(Exception, match=r"append|Append"):
+        spark.range(3).write.format("lakecommit").mode(mode).save(str(tmp_path / "orders"))
+    assert not (tmp_path / "orders").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"targetFileSiez": "1g"}, "did you mean targetFileSize"),
+        ({"txnAppId": "a"}, "txnVersion"),
+        ({"partitionBy": "nowhere"}, "nowhere"),
+        ({"delta.appendOnyl": "true"}, "delta.appendOnly"),
+        ({"mergeSchema": "true"}, "mergeSchema is not available"),
+        ({"compression": "zip"}, "compression"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_written(spark, tmp_path, options, message):
+    with pytest.raises(Exception, match=message):
+        append(spark.range(3), tmp_path / "orders", **options)
+    assert not (tmp_path / "orders").exists()
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (["id"], "region"),
+        (["id", "region", "1 as extra"], "extra"),
+        (["cast(id as string) id", "region"], "id"),
+        (["cast(null as long) id", "region"], "id"),
+        (["id", "region as REGION"], "REGION"),
+    ],
+    ids=["missing", "extra", "other type", "nullable into not null", "case only"],
+)
+def test_rows_that_do_not_fit_are_refused_by_column_before_anything_is_written(spark, tmp_path, columns, message):
+    table = tmp_path / "orders"
+    spark.sql(f"CREATE TABLE delta.`{table}` (id bigint NOT NULL, region string) USING delta")
+    before = sorted(table.rglob("*"))
+    frame = spark.range(3).withColumn("region", F.lit("EU")).selectExpr(*columns)
+    with pytest.raises(Exception, match=message):
+        append(frame, table)
+    assert sorted(table.rglob("*")) == before
+
+
+def test_reading_is_a_clear_error(spark, tmp_path):
+    with pytest.raises(Exception, match=r'format\("delta"\)'):
+        spark.read.format("lakecommit").load(str(tmp_path))
+
+
+def test_session_settings_are_defaults(spark, tmp_path):
+    table = tmp_path / "orders"
+    spark.conf.set("spark.lakecommit.maxRecordsPerFile", "10")
+    try:
+        append(spark.range(100).coalesce(1), table)
+        append(spark.range(100).coalesce(1), table, maxRecordsPerFile="50")
+    finally:
+        spark.conf.unset("spark.lakecommit.maxRecordsPerFile")
+    assert len(list(table.glob("*.parquet"))) == 12

@@ -1,0 +1,52 @@
+"""What an epoch and a commit cost at a real S3 server."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from .streams import Source
+
+SLOW = 60
+
+
+@pytest.fixture
+def stored(local_s3):
+    """A fresh table's location and the options that reach it."""
+    options = {f"store.{key}": value for key, value in local_s3.store_options().items()}
+    return f"s3://lake/{uuid.uuid4().hex}", options
+
+
+def test_an_epoch_of_two_files_is_six_puts_and_nothing_else(spark, tmp_path, local_s3, stored):
+    location, options = stored
+    source = Source(tmp_path / "input")
+    source.add(range(100))
+    query = (
+        source.frame(spark)
+        .writeStream.format("lakecommit")
+        .options(**options)
+        .option("checkpointLocation", str(tmp_path / "c"))
+        .start(location)
+    )
+    try:
+        query.processAllAvailable()
+        for epoch in range(1, 4):
+            local_s3.reset_counts()
+            source.add(range(100 * epoch, 100 * epoch + 100))
+            query.processAllAvailable()
+            assert local_s3.counts() == {"PUT": 6}, local_s3.requests()
+            kinds = [_kind(key) for _, key in local_s3.requests()]
+            # Manifests before data, data before the seal, the seal before the version: the order is the protocol.
+            assert kinds[4:] == ["seal", "version"]
+            assert sorted(kinds[:4]) == ["data", "data", "manifest", "manifest"]
+            assert kinds[0] == "manifest"
+    finally:
+        query.stop()
+
+
+def _kind(key: str) -> str:
+    for part, kind in (("/writers/", "manifest"), ("/seals/", "seal"), ("_delta_log/", "version")):
+        if part in key:
+            return kind
+    return "data"

@@ -1,0 +1,176 @@
+"""Streams: exactly once across restarts, sinks and drivers, with the requests that the design promises."""
+
+from __future__ import annotations
+
+import shutil
+
+import deltalake
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
+
+from .streams import Source, ids, run
+
+
+@pytest.fixture
+def source(tmp_path):
+    return Source(tmp_path / "input")
+
+
+def commits(table) -> list[str]:
+    return [entry["operation"] for entry in deltalake.DeltaTable(str(table)).history()]
+
+
+def test_each_epoch_is_a_snapshot_and_every_row_is_there_once(spark, tmp_path, source):
+    table = tmp_path / "table"
+    for epoch in range(4):
+        source.add(range(epoch * 10, epoch * 10 + 10), region=f"r{epoch % 2}")
+    run(source.frame(spark), table, tmp_path / "c", options={"partitionBy": "region"})
+    assert ids(spark, table) == list(range(40))
+    assert commits(table) == ["STREAMING UPDATE"] * 4 + ["CREATE TABLE"]
+    assert (table / "region=r0").is_dir()
+
+
+def test_a_restarted_query_goes_on_where_it_was(spark, tmp_path, source):
+    table = tmp_path / "table"
+    for number in range(3):
+        source.add([number])
+        run(source.frame(spark, partitions=number + 1), table, tmp_path / "c")
+    assert ids(spark, table) == [0, 1, 2]
+
+
+def test_the_newest_epoch_run_again_changes_nothing(spark, tmp_path, source):
+    """Spark died after the snapshot, before its commit log: it runs the epoch again."""
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    source.add([1, 2])
+    source.add([3, 4])
+    run(source.frame(spark), table, checkpoint)
+    before, files = commits(table), sorted(table.rglob("*.parquet"))
+    for name in ("1", ".1.crc"):
+        (checkpoint / "commits" / name).unlink()
+    run(source.frame(spark), table, checkpoint)
+    assert commits(table) == before
+    assert sorted(table.rglob("*.parquet")) == files, "the tasks of a sealed epoch write nothing"
+    source.add([5])
+    run(source.frame(spark), table, checkpoint)
+    assert ids(spark, table) == [1, 2, 3, 4, 5]
+
+
+def test_a_rewound_checkpoint_is_refused(spark, tmp_path, source):
+    table, checkpoint, old = tmp_path / "table", tmp_path / "c", tmp_path / "old"
+    source.add([1])
+    run(source.frame(spark), table, checkpoint)
+    shutil.copytree(checkpoint, old)
+    for number in (2, 3):
+        source.add([number])
+        run(source.frame(spark), table, checkpoint)
+    with pytest.raises(Exception, match="rewound"):
+        run(source.frame(spark), table, old)
+    assert ids(spark, table) == [1, 2, 3]
+
+
+def test_an_epoch_planned_again_with_other_input_is_refused(spark, tmp_path):
+    """The checkpoint lost its newest entries, and the source gives more rows an epoch than it did before."""
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+
+    def start(rows):
+        rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
+        writer = rate.writeStream.format("lakecommit").option("checkpointLocation", str(checkpoint))
+        return writer.start(str(table))
+
+    query = start(10)
+    while len(list((checkpoint / "commits").glob("[0-9]*"))) < 2:
+        query.awaitTermination(0.1)
+    query.stop()
+    rows = spark.read.format("delta").load(str(table)).count()
+    newest = max(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
+    for log in ("offsets", "commits"):
+        for path in (checkpoint / log).glob(f"*{newest}*"):
+            path.unlink()
+    if (table / "_lakecommit/users").exists():
+        sealed = max(int(path.stem) for path in table.rglob("seals/*.avro"))
+        assert sealed == newest, "the epoch that is planned again is the newest that is sealed"
+    query = start(20)
+    with pytest.raises(Exception, match="other offsets"):
+        query.awaitTermination(120)
+    assert spark.read.format("delta").load(str(table)).count() == rows
+
+
+def test_a_query_goes_from_delta_to_lakecommit_and_back_with_its_checkpoint(spark, tmp_path, source):
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    expected = []
+    for number, sink in enumerate(["delta", "lakecommit", "lakecommit", "delta", "lakecommit", "delta"]):
+        source.add([2 * number])
+        source.add([2 * number + 1])
+        expected += [2 * number, 2 * number + 1]
+        run(source.frame(spark), table, checkpoint, sink=sink)
+        assert ids(spark, table) == expected, f"after {sink}"
+
+
+@pytest.mark.parametrize("sinks", [("delta", "lakecommit"), ("lakecommit", "delta")])
+def test_the_newest_epoch_repeated_by_the_other_sink_is_there_once(spark, tmp_path, source, sinks):
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    source.add([1])
+    run(source.frame(spark), table, checkpoint, sink=sinks[0])
+    for name in ("0", ".0.crc"):
+        (checkpoint / "commits" / name).unlink()
+    source.add([2])
+    run(source.frame(spark), table, checkpoint, sink=sinks[1])
+    assert ids(spark, table) == [1, 2]
+
+
+def test_batch_writes_inside_foreach_batch_have_their_own_identity(spark, tmp_path, source):
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    for number in range(3):
+        source.add([number])
+
+    def twice(frame, epoch):
+        for _ in range(2):
+            options = {"txnAppId": "job", "txnVersion": str(epoch)}
+            frame.write.format("lakecommit").mode("append").options(**options).save(str(table))
+
+    query = source.frame(spark).writeStream.foreachBatch(twice).option("checkpointLocation", str(checkpoint))
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert ids(spark, table) == [0, 1, 2]
+
+
+def test_a_query_without_rows_ends_and_the_next_one_goes_on(spark, tmp_path, source):
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    source.add([1])
+    source.add([])
+    source.add([2])
+    run(source.frame(spark), table, checkpoint)
+    run(source.frame(spark).where("id < 0"), tmp_path / "empty", tmp_path / "c2")
+    assert ids(spark, table) == [1, 2]
+    assert ids(spark, tmp_path / "empty") == []
+
+
+def test_two_queries_into_one_table(spark, tmp_path):
+    table = tmp_path / "table"
+    queries = []
+    for number in range(2):
+        source = Source(tmp_path / f"input{number}")
+        for epoch in range(3):
+            source.add([100 * number + epoch])
+        writer = source.frame(spark).writeStream.format("lakecommit").trigger(availableNow=True)
+        queries.append(writer.option("checkpointLocation", str(tmp_path / f"c{number}")).start(str(table)))
+    for query in queries:
+        query.awaitTermination()
+    assert ids(spark, table) == [0, 1, 2, 100, 101, 102]
+
+
+def test_complete_mode_is_refused(spark, tmp_path, source):
+    source.add([1])
+    counts = source.frame(spark).groupBy("region").agg(F.count("*").alias("n"))
+    writer = counts.writeStream.format("lakecommit").outputMode("complete").trigger(availableNow=True)
+    with pytest.raises(Exception, match="append"):
+        writer.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "t")).awaitTermination()
+
+
+def test_a_continuous_trigger_is_refused_and_nothing_is_sealed(spark, tmp_path):
+    rate = spark.readStream.format("rate").load()
+    writer = rate.writeStream.format("lakecommit").trigger(continuous="1 second")
+    query = writer.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "t"))
+    with pytest.raises(Exception, match="Continuous"):
+        query.awaitTermination(60)
+    query.stop()
+    assert not list(tmp_path.rglob("*.avro"))
