@@ -40,8 +40,14 @@ lint: setup ## ruff (rules and format) and mypy
 demo: setup ## stream and batch writes into a Delta table, read back and compared; ARGS=--s3 for S3
 	$(BIN)/lakecommit demo $(ARGS)
 
-bench: setup ## the benchmarks, each against its peers in the same run
+bench: setup ## the benchmarks, each against its peers in the same run; ARGS="microbatch --s3" for one of them
+ifdef ARGS
 	$(BIN)/python -m benchmarks $(ARGS)
+else
+	$(BIN)/python -m benchmarks microbatch
+	$(BIN)/python -m benchmarks microbatch --s3
+	$(BIN)/python -m benchmarks batch
+endif
 
 docs: setup ## write docs/options.md anew from the declarations
 	$(BIN)/python -m lakecommit.options > docs/options.md

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
@@ -24,6 +25,7 @@ def run_task(batches: Iterator[pa.RecordBatch], attempt: Attempt, plan: str, opt
         target_file_size_bytes=options.target_file_size_bytes,
         max_records_per_file=options.max_records_per_file,
         compression=options.compression,
+        local_dir=_local_dir(),
     )
     store = _store(options.path, options.store_options)
     return write_attempt(batches, attempt, WritePlan.from_json(plan), settings, store, SystemClock())
@@ -33,6 +35,11 @@ def sealed_already(user: CommitUser, epoch: Epoch, options: Options) -> bool:
     """Whether the epoch has a seal: asked by the task itself where no committer could tell it in its plan."""
     store = _store(options.path, options.store_options)
     return asyncio.run(store.size(layout.seal_path(user, epoch))) is not None
+
+
+def _local_dir() -> str | None:
+    """A directory that Spark was given for temporary files; None where it does not say."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
 
 
 def _store(path: str, store_options: Mapping[str, str]) -> Store:

@@ -7,13 +7,25 @@ import pytest
 from lakecommit.testing.s3 import LocalS3
 from lakecommit.testing.sessions import delta_session
 
+# Every query of a test is tiny and runs once, so that compiling it costs more than it saves.
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+
 
 @pytest.fixture(scope="session")
-def spark():
+def spark(tmp_path_factory):
     """A session with Delta and with lakecommit registered."""
     import lakecommit  # noqa: PLC0415 (tests without Spark must not need it)
 
-    session = delta_session("lakecommit-tests")
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    session = delta_session("lakecommit-tests", extra_conf={**QUICK, "spark.sql.warehouse.dir": str(warehouse)})
     lakecommit.register(session)
     yield session
     session.stop()
@@ -24,3 +36,11 @@ def local_s3():
     with LocalS3() as s3:
         s3.create_bucket("lake")
         yield s3
+
+
+def pytest_collection_modifyitems(items):
+    """Whatever needs the session is marked so, and runs after everything that does not."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)

@@ -11,6 +11,7 @@ from lakecommit.errors import LakecommitError
 
 # Each verb is imported when it is asked for: `status` must not wait for Spark.
 VERBS: Mapping[str, str] = {
+    "demo": "lakecommit.cli.demo",
     "doctor": "lakecommit.cli.doctor",
     "history": "lakecommit.cli.history",
     "inspect": "lakecommit.cli.inspect",

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from rich.console import Group, RenderableType
+from rich.text import Text
 
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.output import show, size, table, text, time
@@ -53,16 +54,9 @@ class StatusOutput:
         epochs = [_epoch_row(user, kind, each) for user in self.users for kind, each in _epochs(user)]
         if epochs:
             parts += [text(""), table(_EPOCH_COLUMNS, epochs)]
-        problems = [
-            f"epoch {e.epoch} of {user.user}: {e.problem}" for user in self.users for e in user.staged if e.problem
-        ]
-        passed = [
-            f"{user.user}: another sink went past pending epochs; their rows are missing"
-            for user in self.users
-            if user.passed
-        ]
-        if problems or passed:
-            parts += [text(""), *(text(problem, "red") for problem in (*passed, *problems))]
+        notes = [note for user in self.users for note in _notes(user)]
+        if notes:
+            parts += [text(""), *notes]
         if self.batches:
             parts += [text(""), text(f"{len(self.batches)} committed batch writes still have their state")]
         return Group(*parts)
@@ -108,6 +102,20 @@ def _epochs(user: UserStatus) -> list[tuple[str, StagedEpoch]]:
         *(("pending", each) for each in user.pending),
         *(("not sealed", each) for each in user.unsealed),
     ]
+
+
+def _notes(user: UserStatus) -> list[Text]:
+    notes = [text(f"epoch {each.epoch} of {user.user}: {each.problem}", "red") for each in user.staged if each.problem]
+    if user.passed:
+        notes.append(text(f"{user.user}: another sink went past pending epochs; their rows are missing", "red"))
+    if user.never_sealed:
+        notes.append(
+            text(
+                f"{user.user}: a stream in its first epoch, or a batch write that is running, was given up, or was "
+                f"committed more than {VERSIONS_SEARCHED} versions ago"
+            )
+        )
+    return notes
 
 
 def _totals(user: UserStatus) -> dict[str, int]:

@@ -70,11 +70,12 @@ def _conform_field(
                 f"column {path} does not allow nulls, but {count} of {length} rows of a batch have none; "
                 "filter or fill them, or make the column nullable"
             )
-    return _convert(source, field.type, target.type, path, parent_valid)
+    converted = _convert(source, field.type, target.type, path, parent_valid)
+    return converted if field.nullable else _without_validity(converted)
 
 
 def _convert(source: pa.Array, data_type: DataType, target: pa.DataType, path: str, valid: pa.Array | None) -> pa.Array:
-    if source.type == target:
+    if source.type == target and not _has_required_fields(data_type):
         return source
     if pa.types.is_dictionary(source.type):
         return _convert(source.dictionary_decode(), data_type, target, path, valid)
@@ -146,6 +147,38 @@ def _with_children(source: pa.Array, target: pa.DataType, child: pa.Array) -> pa
     """`source`, a list or map, with another child in place of its own; validity and offsets are shared."""
     buffers = source.buffers()[:2]
     return pa.Array.from_buffers(target, len(source), buffers, source.null_count, source.offset, [child])
+
+
+def _has_required_fields(data_type: DataType) -> bool:
+    match data_type:
+        case Struct(fields):
+            return any(not field.nullable or _has_required_fields(field.type) for field in fields)
+        case Array(element, _):
+            return _has_required_fields(element)
+        case Map(key, value, _):
+            return _has_required_fields(key) or _has_required_fields(value)
+    return False
+
+
+def _without_validity(array: pa.Array) -> pa.Array:
+    """The array with whatever stands in the place of its nulls, all of which are below a null struct.
+
+    The encoder, which never looks at values below a null struct, insists that a required column has no nulls at all.
+    """
+    if not array.null_count:
+        return array
+    if pa.types.is_struct(array.type):
+        children = [array.field(number) for number in range(array.type.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(array.type))
+    children = []
+    if pa.types.is_map(array.type):
+        entries = [array.type.key_field, array.type.item_field]
+        children = [pa.StructArray.from_arrays([array.keys, array.items], fields=entries)]
+    elif pa.types.is_list(array.type):
+        children = [array.values]
+    # Buffers are listed depth first: what follows those of the array itself belongs to its children.
+    own = array.buffers()[1 : array.type.num_buffers]
+    return pa.Array.from_buffers(array.type, len(array), [None, *own], 0, array.offset, children)
 
 
 def _refuse_extra(names: list[str], fields: tuple[Field, ...], prefix: str) -> None:

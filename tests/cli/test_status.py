@@ -82,12 +82,13 @@ def test_epochs_that_another_sink_went_past_are_called_out(table, invoke, invoke
     assert "another sink went past pending epochs" in invoke("status", table.location).stdout
 
 
-def test_a_committed_batch_write_is_not_staged(table, invoke_json):
+def test_a_committed_batch_write_is_not_staged(table, invoke, invoke_json):
     table.commit_batch()
     table.run_task(OTHER, 0)
     status = invoke_json("status", table.location)
     assert status["committedBatches"] == [BATCH]
     assert [(user["user"], len(user["unsealed"])) for user in status["users"]] == [(OTHER, 1)]
+    assert f"{OTHER}: a stream in its first epoch, or a batch write" in invoke("status", table.location).stdout
 
 
 def test_damaged_state_is_reported_by_epoch(table, invoke, invoke_json):

@@ -74,7 +74,7 @@ def test_the_body() -> None:
     assert info["commitInfo"]["engineInfo"].startswith("lakecommit")
     assert mark == {"txn": {"appId": "q", "version": 4, "lastUpdated": clock.wall}}
     assert first["add"] == {
-        "path": "p=a%252Fb%20%C3%A9%3A%2B/x%20y.parquet",
+        "path": "p=a%252Fb%20é%3A+/x%20y.parquet",
         "partitionValues": {"p": "a/b é:+"},
         "size": 100,
         "modificationTime": 7,
@@ -191,14 +191,15 @@ def test_an_old_state_is_confirmed_first(jump: str) -> None:
     assert outcome.state.looked == opened(store, clock).looked
 
 
-def test_a_recreated_table_is_refused_and_gets_no_hole() -> None:
+@pytest.mark.parametrize("table_id", ["another", "table-1"])
+def test_a_recreated_table_is_refused_and_gets_no_hole(table_id: str) -> None:
     store, clock = FakeStore(), FakeClock()
     table(store)
     for version in range(1, 6):
         store.put_commit(version, txn("app", version))
     state = opened(store, clock)
     store.objects.clear()
-    store.put_commit(0, protocol(), metadata(table_id="another"))
+    store.put_commit(0, protocol(), metadata(table_id=table_id))
     clock.boot += 60_000
     with pytest.raises(ContradictoryState, match="is gone, and the log ends at version 0"):
         run(delta_on(store, clock).commit(state, draft(data_file("mine"))))

@@ -41,7 +41,13 @@ def test_everything_is_nullable_and_only_user_metadata_stays() -> None:
             comment="kept",
             **{"delta.identity.start": 1, "__CHAR_VARCHAR_TYPE_STRING": "x"},
         ),
-        field("s", struct(field("x", nullable=False)), nullable=False, CURRENT_DEFAULT="1"),
+        field(
+            "s",
+            struct(field("x", nullable=False)),
+            nullable=False,
+            CURRENT_DEFAULT="1",
+            **{"spark.watermarkDelayMs": 5},
+        ),
         field("l", {"type": "array", "elementType": "long", "containsNull": False}),
         field("m", {"type": "map", "keyType": "long", "valueType": "long", "valueContainsNull": False}),
     )

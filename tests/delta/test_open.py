@@ -215,6 +215,15 @@ def test_cost_depends_on_the_tail_and_not_on_the_table() -> None:
     assert large[1] < 2 * small[1]
 
 
+def test_sidecars_are_not_listed() -> None:
+    store = FakeStore()
+    store.put_commit(0, protocol(), metadata())
+    for number in range(100):
+        store.objects[LOG + f"_sidecars/{number:03d}.parquet"] = b""
+    assert run(delta_on(store).open()) is not None
+    assert [verb for verb, _ in store.requests].count("list") == 1
+
+
 def test_lines_of_data_files_are_not_decoded() -> None:
     store = FakeStore()
     store.put_commit(0, protocol(), metadata())

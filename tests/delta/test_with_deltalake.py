@@ -82,6 +82,7 @@ def test_rows_marks_and_history(delta: DeltaFormat, tmp_path: Path, properties: 
     newest = table.history(1)[0]
     assert (newest["version"], newest["operation"], newest["userMetadata"]) == (1, "WRITE", "why")
     assert table.transaction_version("app") == 0
+    assert table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=True) == []
 
 
 def test_after_a_checkpoint_and_an_append_by_deltalake(delta: DeltaFormat, tmp_path: Path) -> None:

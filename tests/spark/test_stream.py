@@ -164,13 +164,3 @@ def test_complete_mode_is_refused(spark, tmp_path, source):
     writer = counts.writeStream.format("lakecommit").outputMode("complete").trigger(availableNow=True)
     with pytest.raises(Exception, match="append"):
         writer.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "t")).awaitTermination()
-
-
-def test_a_continuous_trigger_is_refused_and_nothing_is_sealed(spark, tmp_path):
-    rate = spark.readStream.format("rate").load()
-    writer = rate.writeStream.format("lakecommit").trigger(continuous="1 second")
-    query = writer.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "t"))
-    with pytest.raises(Exception, match="Continuous"):
-        query.awaitTermination(60)
-    query.stop()
-    assert not list(tmp_path.rglob("*.avro"))

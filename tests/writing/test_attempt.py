@@ -119,6 +119,29 @@ def test_a_failed_input_fails_the_attempt(write: Write) -> None:
     assert store.under_way == 0
 
 
+def test_after_a_failed_input_nothing_is_under_way() -> None:
+    begun = threading.Event()
+
+    async def slow() -> None:
+        begun.set()
+        for _ in range(1000):
+            await asyncio.sleep(0)
+
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield rows(100)
+        assert begun.wait(30)
+        raise ConnectionResetError("the other side is gone")
+
+    store = RecordingStore(lambda path: slow() if path.endswith(".parquet") else None)
+    settings = WriterSettings(max_records_per_file=10, manifest_files=2, chunk_bytes=1)
+    with pytest.raises(ConnectionResetError):
+        in_a_thread(broken(), PLAN, settings, store)
+    began = [path for event, path in store.events if event == "begin"]
+    ended = [path for event, path in store.events if event == "end"]
+    assert began
+    assert sorted(began) == sorted(ended)
+
+
 def test_a_cancelled_attempt_stops_in_the_middle() -> None:
     async def scenario() -> RecordingStore:
         gate = asyncio.Event()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakecommit.errors import SchemaMismatch
-from lakecommit.schema import Array, Field, Map, Primitive, Struct
+from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct
 from tests.writing.tools import column, encode_all, parquet_of, plan_of, read
 
 UTC = datetime.timezone.utc
@@ -207,3 +207,39 @@ def test_missing_nullable_columns_are_null() -> None:
     plan = plan_of([column("a", "long"), column("b", "string"), column("s", inner)])
     (file,) = encode_all([batch(a=pa.array([1]), s=pa.array([{"x": 5}]))], plan)
     assert read(file).to_pylist() == [{"a": 1, "b": None, "s": {"x": 5, "y": None}}]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(
+    ("data_type", "values"),
+    [
+        (Primitive("long"), pa.array([None, 1, 2])),
+        (Primitive("string"), pa.array([None, "q", ""])),
+        (Primitive("boolean"), pa.array([None, True, False])),
+        (Primitive("decimal(38,2)"), pa.array([None, Decimal("1.25"), Decimal("0.00")], pa.decimal128(38, 2))),
+        (Array(Primitive("long"), True), pa.array([None, [1, None], []], pa.list_(pa.field("element", pa.int64())))),
+        (
+            Map(Primitive("string"), Primitive("long"), True),
+            pa.array([None, [("k", 1)], []], pa.map_(pa.string(), pa.int64())),
+        ),
+        (Struct((column("y", "long", nullable=False),)), pa.array([None, {"y": 1}, {"y": 2}])),
+    ],
+)
+def test_below_a_null_struct_a_required_field_may_be_null(
+    data_type: DataType, values: pa.Array, declared: bool
+) -> None:
+    """Spark sends nulls there; whether it declares the field as required makes no difference."""
+    inner = pa.field("x", values.type, nullable=not declared)
+    structs = pa.StructArray.from_arrays([values], fields=[inner], mask=pa.array([True, False, False]))
+    plan = plan_of([column("s", Struct((column("x", data_type, nullable=False),)))], stats_columns=["s.x", "s.x.y"])
+    expected = structs.to_pylist()
+    for batches in ([batch(s=structs)], [batch(s=structs.slice(0, 1)), batch(s=structs.slice(1))]):
+        (file,) = encode_all(batches, plan)
+        assert read(file)["s"].to_pylist() == expected
+
+
+def test_a_null_list_in_a_null_struct_counts_once() -> None:
+    plan = plan_of([column("s", Struct((column("l", Array(Primitive("long"), True)),)))], stats_columns=["s.l"])
+    values = pa.array([None, {"l": None}, {"l": [1]}], pa.struct([("l", pa.list_(pa.int64()))]))
+    (file,) = encode_all([batch(s=values)], plan)
+    assert '"nullCount":{"s":{"l":2}}' in file.stats

@@ -92,8 +92,27 @@ def test_tiny_files_share_manifests() -> None:
     assert len(store.data_paths) == 100
 
 
-@pytest.mark.parametrize("size", [100, 5000])
-def test_encoding_waits_while_too_much_is_pending(size: int) -> None:
+@pytest.mark.parametrize(("size", "enough"), [(100, 3), (1, 4)])
+def test_uploads_begin_when_files_are_worth_a_manifest(size: int, enough: int) -> None:
+    async def scenario() -> list[int]:
+        store = RecordingStore()
+        uploads = uploads_to(store, settings=replace(SETTINGS, pending_bytes=10**6))
+        begun = []
+        for number in range(enough):
+            await uploads.add(file(number, size))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            begun.append(len(store.events))
+        await uploads.finish()
+        return begun
+
+    *before, after = run(scenario())
+    assert before == [0] * (enough - 1)
+    assert after > 0
+
+
+@pytest.mark.parametrize(("size", "taken_at_most"), [(1, 4 + 4 + 7), (100, 9), (5000, 0)])
+def test_encoding_waits_while_too_much_is_pending(size: int, taken_at_most: int) -> None:
     async def scenario() -> tuple[int, int]:
         gate = asyncio.Event()
         store = RecordingStore(lambda path: gate.wait())
@@ -116,7 +135,7 @@ def test_encoding_waits_while_too_much_is_pending(size: int) -> None:
         return waiting_at, len(store.data_paths)
 
     waiting_at, uploaded = run(scenario())
-    assert waiting_at == (9 if size == 100 else 0)
+    assert waiting_at == taken_at_most
     assert uploaded == 50
 
 

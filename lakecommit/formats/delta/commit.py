@@ -14,6 +14,11 @@ from lakecommit.formats.delta.replay import digest_of
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, Moment
 from lakecommit.model import DataFile, Draft
 
+try:
+    ENGINE_INFO = f"lakecommit/{version('lakecommit')}"
+except PackageNotFoundError:
+    ENGINE_INFO = "lakecommit"
+
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -40,7 +45,7 @@ def append(state: DeltaState, draft: Draft, now: Moment) -> Version:
         "isolationLevel": "Serializable",
         "isBlindAppend": True,
         "operationMetrics": _metrics(draft),
-        "engineInfo": engine_info(),
+        "engineInfo": ENGINE_INFO,
         "txnId": draft.txn_id,
     }
     if in_commit_timestamp_ms is not None:
@@ -99,7 +104,7 @@ def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment
         "isolationLevel": "Serializable",
         "isBlindAppend": True,
         "operationMetrics": {},
-        "engineInfo": engine_info(),
+        "engineInfo": ENGINE_INFO,
         "txnId": txn_id,
     }
     if in_commit_timestamp_ms is not None:
@@ -135,13 +140,6 @@ def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment
             looked=now,
         ),
     )
-
-
-def engine_info() -> str:
-    try:
-        return f"lakecommit/{version('lakecommit')}"
-    except PackageNotFoundError:
-        return "lakecommit"
 
 
 def _check_marks(state: DeltaState, draft: Draft) -> None:

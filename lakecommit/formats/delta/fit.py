@@ -28,6 +28,8 @@ _WRITABLE = frozenset(
 )
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _COLLATION = "__COLLATIONS"
+# Marks that Spark and Delta leave on columns of a query: watermarks, defaults and ids of the tables it reads.
+_INTERNAL_METADATA = ("__", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "delta.", "spark.")
 
 
 def mismatches(data: Struct, table: Struct) -> list[str]:
@@ -195,11 +197,7 @@ def _is_writable(name: str) -> bool:
 
 
 def _table_field(field: Field) -> Field:
-    metadata = {
-        key: value
-        for key, value in field.metadata.items()
-        if not key.startswith(("delta.", "__")) and "_DEFAULT" not in key
-    }
+    metadata = {key: value for key, value in field.metadata.items() if not key.startswith(_INTERNAL_METADATA)}
     return replace(field, type=_nullable(field.type), nullable=True, metadata=metadata)
 
 

@@ -1,0 +1,1 @@
+"""Named workloads, each against its peers in the same run."""

@@ -1,0 +1,58 @@
+"""`python -m benchmarks`: runs the workloads and writes tables, JSON and plots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from benchmarks import batch, microbatch
+from benchmarks.places import bench
+from benchmarks.report import publish
+
+_place_options = [
+    click.option("--s3", "on_s3", is_flag=True, help="Against a local S3 (moto) instead of local disk."),
+    click.option("--delay-ms", default=30.0, show_default=True, help="With --s3: added to each request."),
+    click.option(
+        "--into",
+        default=Path("benchmarks/results"),
+        show_default=True,
+        type=click.Path(path_type=Path, file_okay=False),
+    ),
+]
+
+
+def _at_a_place(command: click.Command) -> click.Command:
+    for option in _place_options:
+        command = option(command)
+    return command
+
+
+@click.group()
+def main() -> None:
+    """Measures lakecommit against its peers in the same run; ratios count, absolute times do not."""
+
+
+@main.command("microbatch")
+@_at_a_place
+@click.option("--rounds", default=5, show_default=True)
+@click.option("--epochs", default=20, show_default=True, help="Measured epochs a round.")
+@click.option("--rows", default=2000, show_default=True, help="Rows an epoch.")
+def microbatch_command(on_s3: bool, delay_ms: float, into: Path, rounds: int, epochs: int, rows: int) -> None:
+    """A stream as fast as it goes."""
+    with bench(on_s3=on_s3, delay_ms=delay_ms) as place:
+        publish(microbatch.run(place, rounds=rounds, epochs=epochs, rows=rows), into)
+
+
+@main.command("batch")
+@_at_a_place
+@click.option("--rounds", default=3, show_default=True)
+@click.option("--rows", default=10_000_000, show_default=True)
+def batch_command(on_s3: bool, delay_ms: float, into: Path, rounds: int, rows: int) -> None:
+    """One large append."""
+    with bench(on_s3=on_s3, delay_ms=delay_ms) as place:
+        publish(batch.run(place, rounds=rounds, rows=rows), into)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""One large append: 10M rows with 7 columns of mixed types, each sink in turn, interleaved in one run."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from pyspark.sql import DataFrame, SparkSession
+from rich.progress import track
+
+from benchmarks import machine
+from benchmarks.nothing import NothingSource
+from benchmarks.places import Bench
+from benchmarks.report import Result, Series
+
+SINKS = ("lakecommit", "delta", "parquet", "nothing")
+
+
+def frame(spark: SparkSession, rows: int) -> DataFrame:
+    """Made anew for each write, in two partitions; the same rows each time."""
+    return spark.range(0, rows, 1, 2).selectExpr(
+        "id",
+        "cast(id % 1000 as int) as store",
+        "cast(xxhash64(id) as double) / 1e12 as weight",
+        "concat('customer ', id % 50000) as customer",
+        "sha1(cast(id as string)) as token",
+        "timestamp_micros(1767225600000000 + id * 1000003) as ordered_at",
+        "cast(id % 1000000 / 100 as decimal(12,2)) as amount",
+    )
+
+
+def run(bench: Bench, *, rounds: int, rows: int) -> Result:
+    load = machine.load()
+    bench.spark.dataSource.register(NothingSource)
+    for sink in SINKS:  # workers, classes and code are warm before anything is measured
+        _write(bench, sink, "warm", min(rows, 100_000))
+    millis: dict[str, list[float]] = {sink: [] for sink in SINKS}
+    requests: dict[str, Counter[str]] = {sink: Counter() for sink in SINKS}
+    for round_, sink in track([(r, s) for r in range(rounds) for s in SINKS], description="batch"):
+        before = Counter() if bench.s3 is None else Counter(bench.s3.counts())
+        millis[sink].append(_write(bench, sink, f"{round_}", rows))
+        after = Counter() if bench.s3 is None else Counter(bench.s3.counts())
+        requests[sink].update({kind: count / rounds for kind, count in (after - before).items()})
+    return Result(
+        workload="batch",
+        place=bench.name,
+        unit=f"one append of {rows:,} rows with 7 columns",
+        settings={"rounds": rounds, "rows": rows},
+        series=[Series(sink, millis[sink], dict(requests[sink])) for sink in SINKS],
+        load_before=load,
+    )
+
+
+def _write(bench: Bench, sink: str, name: str, rows: int) -> float:
+    table = f"batch-{sink}-{name}"
+    writer = frame(bench.spark, rows).write.format(sink).mode("append").options(**bench.options(sink))
+    began = time.perf_counter()
+    writer.save(bench.location(table, sink))
+    taken = (time.perf_counter() - began) * 1000
+    bench.drop(table)
+    return taken

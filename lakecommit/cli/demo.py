@@ -1,0 +1,173 @@
+"""`lakecommit demo`: the whole path once, with what it did and what it cost."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from lakecommit.cli.arguments import json_option
+from lakecommit.cli.output import show, table, text
+from lakecommit.errors import CommitFailed, InvalidInput
+
+if TYPE_CHECKING:
+    from lakecommit.demo.scenario import Comparison, Objects
+
+_NEEDED = ("pyspark", "delta", "deltalake")
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOutput:
+    """`puts_per_epoch` were counted at the S3 server; on local disk they are the objects that an epoch left."""
+
+    location: str
+    epochs: int
+    snapshots: int
+    files: int
+    puts_per_epoch: float
+    other_requests_per_epoch: float | None
+    orphans: int
+    comparisons: tuple[Comparison, ...]
+    seconds: float
+
+    @property
+    def exact(self) -> bool:
+        return self.orphans == 0 and all(each.equal for each in self.comparisons)
+
+    def data(self) -> dict[str, Any]:
+        return {**asdict(self), "exact": self.exact}
+
+    def render(self) -> RenderableType:
+        others = "" if self.other_requests_per_epoch is None else f", {self.other_requests_per_epoch:.1f} others"
+        summary = table(
+            ("", ""),
+            [
+                ("epochs", self.epochs),
+                ("snapshots", self.snapshots),
+                ("data files", self.files),
+                ("requests per epoch", f"{self.puts_per_epoch:.1f} PUTs{others}"),
+                ("orphan files", text(self.orphans, "green" if not self.orphans else "red")),
+                ("seconds", f"{self.seconds:.0f}"),
+            ],
+        )
+        readers = table(
+            ("read by", "#rows", "#missing", "#twice", "#different", ""),
+            [
+                (each.reader, each.rows, each.missing, each.twice, each.different, _verdict(each.equal))
+                for each in self.comparisons
+            ],
+        )
+        return Group(text(""), summary, text(""), readers)
+
+
+@click.command("demo")
+@click.option("--s3", "on_s3", is_flag=True, help="Write to a local S3 (moto) instead of local disk.")
+@click.option("--epochs", default=20, show_default=True, type=click.IntRange(1, 1000), help="Epochs of the stream.")
+@click.option("--rows", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Orders an epoch.")
+@click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Keep the table in this directory.")
+@json_option
+def command(on_s3: bool, epochs: int, rows: int, keep: Path | None, as_json: bool) -> None:
+    """Stream and batch orders into a Delta table, then read them with delta-spark and deltalake and compare."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InvalidInput(f"the demo needs {', '.join(missing)}; pip install 'lakecommit[spark,delta,dev]'")
+    if keep is not None and keep.exists() and any(keep.iterdir()):
+        raise InvalidInput(f"{keep} is not empty; name a directory that is empty or does not exist")
+    # Said on standard error, so that standard output is the summary alone.
+    console = Console(stderr=True, highlight=False)
+    with tempfile.TemporaryDirectory(prefix="lakecommit-demo-") as temporary:
+        scratch = Path(temporary) if keep is None else keep.absolute()
+        scratch.mkdir(parents=True, exist_ok=True)
+        output = _run(console, scratch, on_s3=on_s3, epochs=epochs, rows=rows)
+    show(output, as_json=as_json)
+    if not output.exact:
+        raise CommitFailed("the table is not what was generated; run the demo with --keep DIR and look into the table")
+
+
+def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int) -> DemoOutput:
+    import lakecommit  # noqa: PLC0415 (Spark starts only once the arguments are known to be good)
+    from lakecommit.demo import orders, scenario  # noqa: PLC0415
+    from lakecommit.demo.place import a_place  # noqa: PLC0415
+    from lakecommit.testing.sessions import delta_session  # noqa: PLC0415
+
+    source = scratch / "incoming"
+    source.mkdir()
+    with a_place(scratch, on_s3=on_s3) as place:
+        with console.status("starting Spark"):
+            spark = delta_session("lakecommit-demo", extra_conf={"spark.sql.session.timeZone": "UTC"})
+            lakecommit.register(spark)
+            for epoch in range(epochs):
+                orders.write_json(source / f"{epoch:06d}.json", range(epoch * rows, (epoch + 1) * rows))
+        try:
+            began = monotonic()
+            console.print(f"table     {place.location}" + (f" at {place.s3.endpoint}" if place.s3 else ""))
+            with _bar(console) as bar:
+                task = bar.add_task("stream", total=epochs, detail="")
+
+                def progress(epoch: int, count: int, duration_ms: int) -> None:
+                    bar.update(task, completed=epoch, detail=f"{count:,} orders in {duration_ms:,} ms")
+
+                done = scenario.run_stream(spark, source, place, scratch / "checkpoint", progress)
+            requests = dict(place.s3.counts()) if place.s3 else None
+            after_stream = scenario.count_objects(place)
+            console.print(f"stream    {done} epochs, {done * rows:,} orders")
+            with console.status("batch"):
+                scenario.append_batch(spark, range(epochs * rows, epochs * rows + rows), place)
+            console.print(f"batch     {rows:,} orders appended")
+            total = (epochs + 1) * rows
+            comparisons = []
+            for reader in ("delta-spark", "deltalake"):
+                with console.status(f"reading with {reader}"):
+                    found = (
+                        scenario.read_with_delta_spark(spark, place.on_disk(scratch))
+                        if reader == "delta-spark"
+                        else scenario.read_with_deltalake(place)
+                    )
+                    comparisons.append(scenario.compare(reader, found, total))
+                console.print(f"compared  {total:,} orders as {reader} reads them")
+            objects = scenario.count_objects(place)
+            puts, others = _per_epoch(requests, after_stream, done)
+            return DemoOutput(
+                location=place.location,
+                epochs=done,
+                snapshots=objects.versions,
+                files=objects.files,
+                puts_per_epoch=puts,
+                other_requests_per_epoch=others,
+                orphans=objects.orphans,
+                comparisons=tuple(comparisons),
+                seconds=monotonic() - began,
+            )
+        finally:
+            spark.stop()
+
+
+def _per_epoch(requests: dict[str, int] | None, objects: Objects, epochs: int) -> tuple[float, float | None]:
+    if requests is None:
+        return (objects.manifests + objects.files + objects.seals + objects.versions) / epochs, None
+    puts = requests.get("PUT", 0)
+    return puts / epochs, (sum(requests.values()) - puts) / epochs
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[detail]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+
+
+def _verdict(equal: bool) -> Any:
+    return text("equal", "green") if equal else text("NOT EQUAL", "bold red")
