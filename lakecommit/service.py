@@ -17,6 +17,7 @@ import struct
 import tempfile
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import CancelledError
 from multiprocessing import AuthenticationError, connection
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,6 +57,7 @@ class CommitterService:
         self._listener = connection.Listener(os.path.join(self.directory, _SOCKET), family="AF_UNIX", backlog=64)
         self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._closed = False
+        self._closing = threading.Lock()
         self._loop = asyncio.new_event_loop()
         self._loop_thread = threading.Thread(target=self._loop.run_forever, name="lakecommit-committer", daemon=True)
         self._loop_thread.start()
@@ -67,19 +69,25 @@ class CommitterService:
         return self._committers
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine on the committers' loop and waits for it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """Runs a coroutine on the committers' loop and waits for it; `Unreachable` once the service is closed."""
+        with self._closing:
+            if self._closed:
+                work.close()
+                raise Unreachable("the committer has ended")
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return future.result()
 
     def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
         with contextlib.suppress(OSError):
             # Closing a listener does not wake a thread in accept(); a last connection does.
             connection.Client(os.path.join(self.directory, _SOCKET), family="AF_UNIX").close()
         self._accept_thread.join(timeout=5)
         self._listener.close()
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        asyncio.run_coroutine_threadsafe(_end(), self._loop)
         self._loop_thread.join(timeout=5)
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -110,7 +118,7 @@ class CommitterService:
             return self.run(self._committers.answer(wire.decode_request(data)))
         except LakecommitError as error:
             return wire.failure(error)
-        except Exception as error:
+        except (Exception, CancelledError) as error:
             _log.exception("the committer failed")
             return wire.failure(error)
 
@@ -148,6 +156,16 @@ def _limit_silence(peer: connection.Connection, seconds: float) -> None:
     with socket.socket(fileno=os.dup(peer.fileno())) as duplicate:
         limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
         duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+
+
+async def _end() -> None:
+    """Gives up what is under way, so that nobody waits for it for ever: the next run goes on from the store."""
+    loop = asyncio.get_running_loop()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    loop.call_soon(loop.stop)
 
 
 def _short_directory() -> str | None:

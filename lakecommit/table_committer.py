@@ -177,8 +177,9 @@ class TableCommitter:
 
     async def begin_run(self, user: CommitUser) -> None:
         """A new run of a query begins: what is remembered of it is dropped, and the next call reads it afresh."""
-        async with self._turn:
-            self._forget(user)
+        if user in self._progress or self._turn.locked():
+            async with self._turn:
+                self._forget(user)
 
     def idle(self) -> bool:
         """Whether nothing with rows is pending here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import sys
 from typing import Any
@@ -20,7 +21,7 @@ from pyspark.sql.streaming.listener import (
 from lakecommit.committers import Committers
 from lakecommit.errors import InvalidInput
 from lakecommit.model import CommitUser
-from lakecommit.service import ADDRESS_VARIABLE, CommitterService
+from lakecommit.service import ADDRESS_VARIABLE, CommitterService, Unreachable
 from lakecommit.spark_ext.session import SparkQueries
 from lakecommit.spark_ext.source import LakecommitDataSource
 
@@ -64,7 +65,9 @@ class _QueryListener(StreamingQueryListener):
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
         user = CommitUser(str(event.id))
         self._queries.started(user)
-        self._service.run(self._service.committers.query_started(user))
+        # A service that has ended remembers nothing that would have to be dropped.
+        with contextlib.suppress(Unreachable):
+            self._service.run(self._service.committers.query_started(user))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)
         pass

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from functools import reduce
 
 import deltalake
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 (as every Spark user writes it)
 
 pytestmark = pytest.mark.spark
@@ -22,10 +24,10 @@ COLUMNS = {
     "single": (T.FloatType(), [float("nan"), float("inf"), float("-inf"), -0.0, 1.5, 3.4028234663852886e38]),
     "double": (T.DoubleType(), [float("nan"), float("inf"), float("-inf"), -0.0, 0.1, 5e-324, 1.7976931348623157e308]),
     "money": (T.DecimalType(10, 2), [Decimal("99999999.99"), Decimal("-99999999.99"), Decimal("0.01")]),
-    "wide": (T.DecimalType(38, 18), [BIG, -BIG, Decimal("0.000000000000000001")]),
+    "wide": (T.DecimalType(38, 18), [BIG, BIG.copy_negate(), Decimal("0.000000000000000001")]),
     "text": (T.StringType(), ["", "ä€😀", "x" * 5000, "a\x00b\n\t'\"\\", "\U0010ffff" * 40, " "]),
     "raw": (T.BinaryType(), [b"", b"\x00\xff" * 100, "ä".encode()]),
-    "day": (T.DateType(), [datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date(1582, 10, 10)]),
+    "day": (T.DateType(), [datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date(1582, 10, 4)]),
     "moment": (
         T.TimestampType(),
         [
@@ -74,14 +76,22 @@ def rows(spark):
     spark.conf.unset("spark.sql.session.timeZone")
 
 
-@pytest.fixture(scope="module", params=[1, 1000], ids=["a row a file", "all in one file"])
-def tables(request, spark, rows, tmp_path_factory):
+@pytest.fixture(scope="module")
+def tables(spark, rows, tmp_path_factory):
     """The same rows written by lakecommit and by delta-spark."""
     directory = tmp_path_factory.mktemp("types")
     for sink in ("lakecommit", "delta"):
-        writer = rows.coalesce(1).write.format(sink).mode("append").option("maxRecordsPerFile", request.param)
+        writer = rows.coalesce(1).write.format(sink).mode("append")
         writer.save(str(directory / sink))
     return directory / "lakecommit", directory / "delta"
+
+
+@pytest.fixture(scope="module")
+def a_row_a_file(rows, tmp_path_factory):
+    """One row a file, so that every statistic is about one value."""
+    table = tmp_path_factory.mktemp("skipping") / "table"
+    rows.coalesce(1).write.format("lakecommit").mode("append").option("maxRecordsPerFile", 1).save(str(table))
+    return table
 
 
 def shown(frame) -> list[str]:
@@ -94,25 +104,13 @@ def test_delta_spark_reads_what_was_written(spark, rows, tables):
     assert shown(ours) == shown(rows)
 
 
-def test_deltalake_reads_the_same_as_from_delta_sparks_own_table(tables):
-    ours, theirs = (deltalake.DeltaTable(str(table)).to_pyarrow_table().sort_by("row") for table in tables)
-    assert ours.num_rows == LONGEST + 1
+def test_deltalake_reads_what_was_written(rows, tables):
+    ours = deltalake.DeltaTable(str(tables[0])).to_pyarrow_table().sort_by("row")
+    expected = rows.toArrow().cast(ours.schema).sort_by("row")
     for name in ours.column_names:
-        assert repr(ours.column(name).to_pylist()) == repr(theirs.column(name).to_pylist()), name
+        assert repr(ours.column(name).to_pylist()) == repr(expected.column(name).to_pylist()), name
 
 
-PREDICATES = [
-    "{c} is null",
-    "{c} is not null",
-    "{c} = {v}",
-    "{c} <=> {v}",
-    "{c} <> {v}",
-    "{c} < {v}",
-    "{c} <= {v}",
-    "{c} > {v}",
-    "{c} >= {v}",
-    "{c} in ({v}, null)",
-]
 LITERALS = {
     "tiny": ["cast(0 as tinyint)", "cast(127 as tinyint)"],
     "number": ["2147483647", "0"],
@@ -122,7 +120,7 @@ LITERALS = {
     "money": ["99999999.99", "0.01", "-1"],
     "wide": [f"cast('{BIG}' as decimal(38,18))", "cast(0 as decimal(38,18))"],
     "text": ["''", "'x'", f"'{'x' * 5000}'", f"'{'x' * 4999}y'", "'ä€😀'", "'z'", "'\U0010ffff'"],
-    "day": ["date'0001-01-01'", "date'9999-12-31'", "date'1582-10-10'"],
+    "day": ["date'0001-01-01'", "date'9999-12-31'", "date'1582-10-04'"],
     "moment": ["timestamp'2024-03-31 01:30:00.123456 UTC'", "timestamp'1969-12-31 23:59:59.999999 UTC'"],
     "local": ["timestamp_ntz'9999-12-30 23:59:59.999999'", "timestamp_ntz'1970-01-01 00:00:00'"],
     "record.x": ["1L", "5L"],
@@ -131,80 +129,71 @@ LITERALS = {
 
 
 @pytest.mark.parametrize("column", LITERALS)
-def test_skipping_on_statistics_finds_the_same_rows_as_a_full_scan(spark, tables, column):
-    conditions = [p.format(c=column, v=v) for p in PREDICATES for v in LITERALS[column]]
-
-    def found(skipping: str) -> dict[str, list[int]]:
-        spark.conf.set("spark.databricks.delta.stats.skipping", skipping)
-        table = spark.read.format("delta").load(str(tables[0]))
-        marked = [table.where(c).selectExpr(f"{n} as n", "row") for n, c in enumerate(conditions)]
-        together = marked[0]
-        for each in marked[1:]:
-            together = together.union(each)
-        result: dict[str, list[int]] = {}
-        for row in together.collect():
-            result.setdefault(conditions[row.n], []).append(row.row)
-        return {condition: sorted(numbers) for condition, numbers in result.items()}
-
-    try:
-        assert found("true") == found("false")
-    finally:
-        spark.conf.unset("spark.databricks.delta.stats.skipping")
+def test_skipping_on_statistics_finds_the_same_rows_as_a_full_scan(spark, a_row_a_file, column):
+    conditions = [f"{column} is null", f"{column} is not null"]
+    conditions += [f"{column} {operator} {literal}" for literal in LITERALS[column] for operator in ("=", "<", ">=")]
+    table = spark.read.format("delta").load(str(a_row_a_file))
+    full = table.selectExpr("row", *(f"{condition} as c{n}" for n, condition in enumerate(conditions))).collect()
+    expected = {(n, each.row) for each in full for n in range(len(conditions)) if each[f"c{n}"]}
+    skipping = [table.where(condition).selectExpr(f"{n} as n", "row") for n, condition in enumerate(conditions)]
+    found = {tuple(each) for each in reduce(DataFrame.union, skipping).collect()}
+    assert {(conditions[n], row) for n, row in found} == {(conditions[n], row) for n, row in expected}
 
 
+def test_statistics_do_skip_files(spark, a_row_a_file):
+    table = spark.read.format("delta").load(str(a_row_a_file))
+    assert len(table.where("row = 3").inputFiles()) == 1
+    assert len(table.where("record.x = 1").inputFiles()) < len(table.inputFiles())
+
+
+TEXTS = [
+    "plain",
+    "a/b",
+    "100%",
+    "a=b",
+    "a:b",
+    "two words",
+    " lead",
+    "ä€😀",
+    "",
+    "%2F",
+    "a\\b",
+    "q?#[]{}^'\"*",
+    "..",
+    "x\x01y",
+]
 PARTITION_VALUES = {
-    "text": (
-        "string",
-        [
-            "plain",
-            "a/b",
-            "100%",
-            "a=b",
-            "a:b",
-            "two words",
-            " lead",
-            "ä€😀",
-            "",
-            None,
-            "%2F",
-            "a\\b",
-            "q?#[]{}^'\"*",
-            "..",
-            "x\x01y",
-        ],
-    ),
-    "number": ("int", [0, -1, 2**31 - 1, None]),
-    "price": ("decimal(10,2)", [Decimal("1.50"), Decimal("-0.01"), None]),
-    "flag": ("boolean", [True, False, None]),
-    "day": ("date", [datetime.date(2024, 2, 29), datetime.date(1, 1, 1), datetime.date(9999, 12, 31), None]),
-    "moment": (
-        "timestamp",
-        [datetime.datetime(2024, 3, 31, 1, 30, 0, 123456, tzinfo=UTC), datetime.datetime(1970, 1, 1, tzinfo=UTC), None],
-    ),
-    "local": ("timestamp_ntz", [datetime.datetime(2024, 3, 31, 2, 30, 0, 5), None]),
-    "ratio": ("double", [0.1, -0.0, float("inf"), float("nan"), None]),
+    "string": [f"decode(unhex('{text.encode().hex()}'), 'utf-8')" for text in TEXTS],
+    "int": ["0", "-1", "2147483647"],
+    "bigint": ["-9223372036854775808L", "7L"],
+    "decimal(10,2)": ["1.50", "0.00", "99999999.99"],
+    "decimal(11,2)": ["-1.50"],
+    "boolean": ["true", "false"],
+    "date": ["date'2024-02-29'", "date'0001-01-01'", "date'9999-12-31'"],
+    "timestamp": ["timestamp'2024-03-31 01:30:00.123456 UTC'", "timestamp'1970-01-01 00:00:00 UTC'"],
+    "timestamp_ntz": ["timestamp_ntz'2024-03-31 02:30:00.000005'", "timestamp_ntz'1900-01-01 00:00:00'"],
+    "double": ["0.1d", "-0.0d", "double('infinity')", "double('nan')"],
 }
 
 
-@pytest.mark.parametrize("name", PARTITION_VALUES)
-def test_partition_values_round_trip(spark, tmp_path, name):
-    type_, values = PARTITION_VALUES[name]
-    frame = spark.createDataFrame(list(enumerate(values)), f"row long, p {type_}").coalesce(1)
+@pytest.mark.parametrize("type_", PARTITION_VALUES)
+def test_partition_values_round_trip(spark, tmp_path, type_):
+    literals = [*PARTITION_VALUES[type_], "null"]
+    rows = " union all ".join(f"select {n}L as row, cast({text} as {type_}) as p" for n, text in enumerate(literals))
+    frame = spark.sql(rows).coalesce(1)
     ours, theirs = tmp_path / "lakecommit", tmp_path / "delta"
     frame.write.format("lakecommit").mode("append").option("partitionBy", "p").save(str(ours))
     frame.write.format("delta").mode("append").partitionBy("p").save(str(theirs))
     read, reference = (spark.read.format("delta").load(str(table)) for table in (ours, theirs))
     # Delta has no empty string in a partition column: it is null, as delta-spark writes it.
     assert shown(read) == shown(reference)
-    assert len(shown(read)) == len(values)
-    for number, value in enumerate(values):
-        condition = (
-            read["p"].isNull()
-            if value in (None, "")
-            else read["p"].eqNullSafe(frame.where(f"row = {number}").first().p)
-        )
-        assert number in [row.row for row in read.where(condition).collect()], value
+    assert len(shown(read)) == len(literals)
+    for text in literals:
+        condition = f"p <=> cast({text} as {type_})"
+        assert shown(read.where(condition)) == shown(reference.where(condition)), condition
+    if type_ == "decimal(11,2)":
+        return  # deltalake 1.6.6 takes the value apart at the point and reads "-1.-50", whoever wrote the table
     by_deltalake = [
-        sorted(map(repr, deltalake.DeltaTable(str(t)).to_pyarrow_table().to_pylist())) for t in (ours, theirs)
+        sorted(map(repr, deltalake.DeltaTable(str(table)).to_pyarrow_table().to_pylist())) for table in (ours, theirs)
     ]
     assert by_deltalake[0] == by_deltalake[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import stat
@@ -50,8 +51,9 @@ def service(committers, monkeypatch):
 
 def raw(service) -> socket.socket:
     peer = socket.socket(socket.AF_UNIX)
-    peer.settimeout(10)
+    # Connecting waits for room in the service's queue; only reading has a limit.
     peer.connect(os.path.join(service.directory, "committer.sock"))
+    peer.settimeout(10)
     return peer
 
 
@@ -153,6 +155,32 @@ def test_after_closing_nobody_answers_and_nothing_is_left(service):
     assert not os.path.exists(service.directory)
     with pytest.raises(Unreachable):
         ask(service.directory, REQUEST)
+    with pytest.raises(Unreachable, match="has ended"):
+        service.run(asyncio.sleep(0))
+
+
+def test_closing_leaves_nobody_waiting(service, committers):
+    begun = threading.Event()
+
+    async def never(request):
+        begun.set()
+        await asyncio.sleep(3600)
+
+    committers.answer = never
+    raised = []
+
+    def wait():
+        try:
+            ask(service.directory, REQUEST)
+        except (CommitFailed, EOFError, OSError) as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert begun.wait(10)
+    service.close()
+    thread.join(10)
+    assert raised
 
 
 def test_neither_requests_nor_answers_show_options():

@@ -82,13 +82,12 @@ def test_an_epoch_planned_again_with_other_input_is_refused(spark, tmp_path):
         query.awaitTermination(0.1)
     query.stop()
     rows = spark.read.format("delta").load(str(table)).count()
-    newest = max(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
-    for log in ("offsets", "commits"):
-        for path in (checkpoint / log).glob(f"*{newest}*"):
+    # The query may have been stopped in the middle of an epoch that is planned and not sealed.
+    sealed = max(int(path.stem) for path in table.rglob("seals/*.avro"))
+    for path in [*(checkpoint / "offsets").iterdir(), *(checkpoint / "commits").iterdir()]:
+        number = path.name.removeprefix(".").removesuffix(".crc")
+        if number.isdigit() and int(number) >= sealed:
             path.unlink()
-    if (table / "_lakecommit/users").exists():
-        sealed = max(int(path.stem) for path in table.rglob("seals/*.avro"))
-        assert sealed == newest, "the epoch that is planned again is the newest that is sealed"
     query = start(20)
     with pytest.raises(Exception, match="other offsets"):
         query.awaitTermination(120)

@@ -1,0 +1,73 @@
+"""A driver of its own, for what one session cannot show beside others. Prints what it saw as JSON.
+
+python -m tests.spark.other_driver SCENARIO DIRECTORY
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from lakecommit.testing.sessions import delta_session
+
+from .streams import Source, ids, run
+
+
+def unregistered(directory: Path) -> dict:
+    """Nothing is registered: Spark finds the data source by itself, and workers commit inline."""
+    spark = delta_session("inline")
+    table, checkpoint, source = directory / "table", directory / "c", Source(directory / "input")
+    spark.range(100, 103).selectExpr("id", "'EU' as region").write.format("lakecommit").mode("append").save(str(table))
+    for number in range(3):
+        source.add([number])
+    run(source.frame(spark), table, checkpoint)
+    files = len(list(table.rglob("*.parquet")))
+    for name in ("2", ".2.crc"):
+        (checkpoint / "commits" / name).unlink()
+    run(source.frame(spark), table, checkpoint)
+    # A SQL user, who never runs Python.
+    spark.sql("CREATE TEMPORARY VIEW extra AS SELECT 200L AS id, 'US' AS region")
+    view = spark._jsparkSession.table("extra")
+    view.write().format("lakecommit").mode("append").save(str(table))
+    return {"ids": ids(spark, table), "repeated_files": len(list(table.rglob("*.parquet"))) - files - 1}
+
+
+def committer_gone(directory: Path) -> dict:
+    """The committer's service ends under a registered session: workers go on inline."""
+    import lakecommit  # noqa: PLC0415
+    from lakecommit.spark_ext import registration  # noqa: PLC0415
+
+    spark = delta_session("gone")
+    lakecommit.register(spark)
+    table, checkpoint, source = directory / "table", directory / "c", Source(directory / "input")
+    source.add([1])
+    run(source.frame(spark), table, checkpoint)
+    next(iter(registration._services.values())).close()
+    source.add([2])
+    run(source.frame(spark), table, checkpoint)
+    return {"ids": ids(spark, table)}
+
+
+def other_python(directory: Path) -> dict:
+    """Workers run a Python that has no lakecommit."""
+    import lakecommit  # noqa: PLC0415
+
+    bare = directory / "python"
+    # The same interpreter without its site-packages; Spark brings its own modules along.
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o755)
+    spark = delta_session("other-python", extra_conf={"spark.pyspark.python": str(bare)})
+    spark.sparkContext.pythonExec = str(bare)
+    os.environ["PYSPARK_PYTHON"] = str(bare)
+    try:
+        lakecommit.register(spark)
+    except lakecommit.errors.InvalidInput as error:
+        return {"error": str(error)}
+    return {"error": ""}
+
+
+if __name__ == "__main__":
+    scenario = {f.__name__: f for f in (unregistered, committer_gone, other_python)}[sys.argv[1]]
+    print("RESULT " + json.dumps(scenario(Path(sys.argv[2]))))
