@@ -172,15 +172,15 @@ def winners_of(reports: Sequence[Report | None], user: CommitUser, epoch: Epoch)
     return tuple(Winner(r.attempt.task, r.attempt.id, len(r.manifests), digest_of(r.manifests)) for r in ordered)
 
 
-def next_run(progress: Progress) -> tuple[SealedEpoch, ...]:
+def next_run(progress: Progress, empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT) -> tuple[SealedEpoch, ...]:
     """The pending epochs that the next snapshot takes: up to the last one that has rows.
 
-    Empty epochs need no snapshot, since the next mark covers them, until a thousand have gathered.
+    Empty epochs need no snapshot, since the next mark covers them, until `empty_epochs` have gathered.
     """
     with_rows = [index for index, seal in enumerate(progress.pending) if not seal.empty]
     if with_rows:
         return progress.pending[: with_rows[-1] + 1]
-    if len(progress.pending) >= EMPTY_EPOCHS_PER_SNAPSHOT:
+    if len(progress.pending) >= empty_epochs:
         return progress.pending
     return ()
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from lakecommit.clock import Clock, SystemClock
+from lakecommit.committer import EMPTY_EPOCHS_PER_SNAPSHOT
+from lakecommit.drafts import TableSettings, Txn
 from lakecommit.errors import ContradictoryState
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.model import CommitUser, Epoch, Report
@@ -18,35 +20,23 @@ from lakecommit.options import Options, parse_options
 from lakecommit.state.codec import decode_report
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
-from lakecommit.table_committer import TableCommitter, TableSettings, Txn
+from lakecommit.table_committer import TableCommitter
 from lakecommit.wire import Answer, Request, Verb
 
 _TableKey = tuple[str, tuple[tuple[str, str], ...]]
 
 
-class Session(Protocol):
-    """What a committer asks of the Spark session that it serves."""
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the Spark session says about a request; nothing, where the committer runs inline.
 
-    def defaults(self) -> Mapping[str, str]:
-        """Options that the session sets with `spark.lakecommit.<option>`."""
+    `defaults` are options that it sets with `spark.lakecommit.<option>`, `queries` those that run in the driver, and
+    `offsets` the fingerprint of what the epoch was planned with, None where it cannot be known.
+    """
 
-    def running_queries(self) -> Sequence[CommitUser]: ...
-
-    def planned_offsets(self, user: CommitUser, epoch: Epoch) -> str | None:
-        """A fingerprint of the offsets that `epoch` was planned with, None where it cannot be known."""
-
-
-class NoSession:
-    """Inline, in a worker: nothing is known of the session."""
-
-    def defaults(self) -> Mapping[str, str]:
-        return {}
-
-    def running_queries(self) -> Sequence[CommitUser]:
-        return ()
-
-    def planned_offsets(self, user: CommitUser, epoch: Epoch) -> str | None:
-        return None
+    defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
+    queries: Sequence[CommitUser] = ()
+    offsets: str | None = None
 
 
 class Committers:
@@ -54,14 +44,14 @@ class Committers:
 
     def __init__(
         self,
-        session: Session,
         *,
+        empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT,
         clock: Clock | None = None,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
         random_fraction: Callable[[], float] = random.random,
         open_at: Callable[..., Store] = open_store,
     ) -> None:
-        self._session = session
+        self._empty_epochs = empty_epochs
         self._clock = clock or SystemClock()
         self._new_id = new_id
         self._random = random_fraction
@@ -69,45 +59,41 @@ class Committers:
         self._tables: dict[_TableKey, TableCommitter] = {}
         self._known: dict[_TableKey, TableCommitter] = {}
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request, facts: Facts) -> Answer:
         """Does what `request` asks. Raises what goes wrong; nothing of it is remembered."""
-        defaults = dict(self._session.defaults())
-        options = parse_options(request.options, streaming=request.streaming, defaults=defaults)
+        options = parse_options(request.options, streaming=request.streaming, defaults=facts.defaults)
         committer = self._committer(options)
         settings = TableSettings(options.partition_by, options.table_properties, options.user_metadata)
         txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
         match request.verb:
             case Verb.PLAN:
-                queries = self._session.running_queries() if request.streaming else ()
-                planned = await committer.plan(request.schema, settings, queries=queries, txn=txn)
-                return Answer(
-                    plan=planned.plan.to_json(),
-                    done={str(user): int(epoch) for user, epoch in planned.done.items()},
-                    skip=planned.skip,
-                    defaults=defaults,
+                queries = facts.queries if request.streaming else ()
+                planned = await committer.plan(
+                    request.schema, settings, queries=queries, afresh=not request.streaming, txn=txn
                 )
+                done = {str(user): int(epoch) for user, epoch in planned.done.items()}
+                return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=facts.defaults)
             case Verb.COMMIT_EPOCH:
-                reports = _reports(request)
-                user, epoch = _query_of(reports, request.epoch), Epoch(request.epoch)
+                reports = decode_reports(request)
                 version = await committer.commit_epoch(
-                    user,
-                    epoch,
+                    query_of(reports, request.epoch),
+                    Epoch(request.epoch),
                     reports,
                     schema=request.schema,
                     settings=settings,
-                    offsets=self._session.planned_offsets(user, epoch),
+                    offsets=facts.offsets,
                 )
                 return Answer(version=version)
             case Verb.COMMIT_BATCH:
                 version = await committer.commit_batch(
-                    CommitUser(request.user), _reports(request), schema=request.schema, settings=settings, txn=txn
+                    CommitUser(request.user), decode_reports(request), schema=request.schema, settings=settings, txn=txn
                 )
                 return Answer(version=version)
 
-    async def query_started(self, user: CommitUser) -> None:
-        """A new run of a query begins: what was remembered of it is read afresh."""
+    def begin_run(self, user: CommitUser) -> None:
+        """A run of a query begins or has ended: what was remembered of it is read afresh. Never waits."""
         for committer in list(self._tables.values()):
-            await committer.begin_run(user)
+            committer.begin_run(user)
 
     def idle(self) -> bool:
         return all(committer.idle() for committer in self._tables.values())
@@ -122,17 +108,22 @@ class Committers:
             if key not in self._tables:
                 table_format = DeltaFormat(store, clock=self._clock, new_id=self._new_id, random=self._random)
                 self._tables[key] = TableCommitter(
-                    store, table_format, clock=self._clock, new_id=self._new_id, random=self._random
+                    store,
+                    table_format,
+                    clock=self._clock,
+                    new_id=self._new_id,
+                    random=self._random,
+                    empty_epochs=self._empty_epochs,
                 )
             self._known[asked] = self._tables[key]
         return self._known[asked]
 
 
-def _reports(request: Request) -> list[Report | None]:
+def decode_reports(request: Request) -> list[Report | None]:
     return [decode_report(data) if data else None for data in request.reports]
 
 
-def _query_of(reports: Sequence[Report | None], epoch: int) -> CommitUser:
+def query_of(reports: Sequence[Report | None], epoch: int) -> CommitUser:
     """The query that an epoch's reports are of: a commit worker knows it only from them."""
     users = {report.attempt.user for report in reports if report is not None}
     if len(users) != 1:

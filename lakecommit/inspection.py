@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import TableState
 from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Marks, Seal, TaskId, own_mark_id
-from lakecommit.replay import MANIFESTS_IN_FLIGHT, ReadState, StoredSeal, read_seal
+from lakecommit.replay import OBJECTS_IN_FLIGHT, ReadState, StoredSeal, read_seal
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found, Get
 
@@ -104,7 +104,7 @@ async def _sealed_epoch(store: Get, user: CommitUser, epoch: Epoch, manifests: S
 
 async def _count(store: Get, epoch: Epoch, seal: Seal | None, manifests: Sequence[_Named]) -> StagedEpoch:
     """Adds up the epoch's manifests; those that the seal names and nobody can read make it incomplete."""
-    slots = asyncio.Semaphore(MANIFESTS_IN_FLIGHT)
+    slots = asyncio.Semaphore(OBJECTS_IN_FLIGHT)
     winners: dict[tuple[TaskId, AttemptId], int] = (
         {} if seal is None else {(w.task, w.attempt): w.manifests for w in seal.winners}
     )

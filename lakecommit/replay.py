@@ -7,9 +7,9 @@ only make an epoch look pending that is done, which the next look at the marks c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from lakecommit.committer import SealedEpoch
 from lakecommit.errors import ContradictoryState, CorruptState
@@ -17,7 +17,7 @@ from lakecommit.model import Attempt, CommitUser, DataFile, Epoch, Manifest, Mar
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found, Get, List
 
-MANIFESTS_IN_FLIGHT = 16
+OBJECTS_IN_FLIGHT = 16
 
 
 class ReadState(Get, List, Protocol):
@@ -53,7 +53,7 @@ async def replay(store: ReadState, user: CommitUser, marks: Marks, table_id: str
     """
     epochs = await _sealed_epochs(store, user, marks.own)
     after = [epoch for epoch in epochs if marks.own is None or epoch > marks.own]
-    stored = [await read_seal(store, user, epoch) for epoch in (after or epochs[-1:])]
+    stored = await _in_parallel([read_seal(store, user, epoch) for epoch in (after or epochs[-1:])])
     newest = stored[-1].as_sealed_epoch() if stored else None
     if not after:
         return Replay(newest, (), ())
@@ -84,6 +84,20 @@ def checked_seal(body: bytes, user: CommitUser, epoch: Epoch) -> StoredSeal:
     return StoredSeal(seal, codec.digest_of([body]))
 
 
+def check_same_epoch(ours: Seal, theirs: Seal) -> None:
+    """Raises where the epoch that another driver sealed first is not the one that we have run."""
+    if theirs.previous != ours.previous:
+        raise ContradictoryState(
+            f"epoch {ours.epoch} of query {ours.user} was sealed by another driver after another history of seals; "
+            "nothing was committed; stop all but one driver of this query and start it again"
+        )
+    if ours.offsets is not None and theirs.offsets is not None and ours.offsets != theirs.offsets:
+        raise ContradictoryState(
+            f"epoch {ours.epoch} of query {ours.user} was sealed by another driver with other offsets: two checkpoints "
+            "with one query id are in use; nothing was committed; stop the copy, or give it a new checkpointLocation"
+        )
+
+
 def check_table(seal: Seal, table_id: str) -> None:
     if seal.table_id != table_id:
         raise ContradictoryState(
@@ -95,7 +109,7 @@ def check_table(seal: Seal, table_id: str) -> None:
 
 async def read_pending(store: Get, seal: Seal) -> Pending:
     """The files of the winners of `seal`, from their manifests: present, intact, as many as the seal says."""
-    slots = asyncio.Semaphore(MANIFESTS_IN_FLIGHT)
+    slots = asyncio.Semaphore(OBJECTS_IN_FLIGHT)
 
     async def winner_manifests(winner: Winner) -> list[Manifest]:
         attempt = Attempt(seal.user, seal.epoch, winner.task, winner.attempt)
@@ -152,6 +166,16 @@ async def _sealed_epochs(store: List, user: CommitUser, own: Epoch | None) -> li
     return await _list_epochs(store, user, None)
 
 
+async def _in_parallel(reads: Sequence[Coroutine[Any, Any, StoredSeal]]) -> list[StoredSeal]:
+    slots = asyncio.Semaphore(OBJECTS_IN_FLIGHT)
+
+    async def one(read: Coroutine[Any, Any, StoredSeal]) -> StoredSeal:
+        async with slots:
+            return await read
+
+    return await asyncio.gather(*(one(read) for read in reads))
+
+
 async def _list_epochs(store: List, user: CommitUser, start_after: str | None) -> list[Epoch]:
     epochs = []
     async for page in store.list(layout.seals_prefix(user), start_after=start_after):
@@ -166,7 +190,8 @@ def _check_not_passed(user: CommitUser, seals: Sequence[Seal], mark: Epoch | Non
     passed = [s.epoch for s in seals if mark is not None and s.epoch <= mark and any(w.manifests for w in s.winners)]
     if passed:
         raise ContradictoryState(
-            f"epochs {passed[:20]} of query {user} are sealed and were never committed by lakecommit, but the mark is "
-            f"at {mark}: another sink went past them while they were pending, so their rows are missing from the "
-            "table; their files are kept; nothing was committed"
+            f"epochs {passed[:20]} of query {user} are sealed and not committed by lakecommit, but the mark is at "
+            f"{mark}: another sink went past them. Rows that it did not write itself are missing from the table; "
+            "their files are kept; nothing was committed. Compare the table with the source, then start with a new "
+            "checkpointLocation"
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import secrets
@@ -16,26 +17,29 @@ import socket
 import struct
 import tempfile
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import CancelledError
 from multiprocessing import AuthenticationError, connection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from lakecommit import wire
-from lakecommit.committers import Committers
+from lakecommit.committers import Committers, Facts
 from lakecommit.errors import LakecommitError
+from lakecommit.model import CommitUser
 from lakecommit.state.container import MAX_OBJECT_BYTES
 
 T = TypeVar("T")
 
 ADDRESS_VARIABLE = "LAKECOMMIT_COMMITTER"
+SESSION_VARIABLE = "LAKECOMMIT_SESSION"
 MAX_MESSAGE_BYTES = 2 * MAX_OBJECT_BYTES
 HANDSHAKE_SECONDS = 10.0
 MAX_CONNECTIONS = 64
 
 _SOCKET = "committer.sock"
 _KEY = "committer.key"
+_DEFAULTS = "defaults.json"
 _log = logging.getLogger("lakecommit.service")
 
 
@@ -43,11 +47,18 @@ class Unreachable(Exception):
     """No committer answers at the address; the caller may do the work inline."""
 
 
+class Session(Protocol):
+    def facts(self, request: wire.Request) -> Facts:
+        """What the Spark session knows about a request. Called from any thread."""
+
+
 class CommitterService:
     """Runs committers on an event loop of its own and serves them until it is closed."""
 
-    def __init__(self, committers: Committers) -> None:
+    def __init__(self, committers: Committers, session: Session) -> None:
         self._committers = committers
+        self._session = session
+        self._defaults: Mapping[str, str] | None = None
         self.directory = tempfile.mkdtemp(prefix="lakecommit-", dir=_short_directory())
         self._key = secrets.token_bytes(32)
         key_file = os.open(os.path.join(self.directory, _KEY), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -64,9 +75,11 @@ class CommitterService:
         self._accept_thread = threading.Thread(target=self._accept, name="lakecommit-accept", daemon=True)
         self._accept_thread.start()
 
-    @property
-    def committers(self) -> Committers:
-        return self._committers
+    def begin_run(self, user: CommitUser) -> None:
+        """A run of a query begins or has ended. Never waits, and does nothing once the service is closed."""
+        with self._closing:
+            if not self._closed:
+                self._loop.call_soon_threadsafe(self._committers.begin_run, user)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the committers' loop and waits for it; `Unreachable` once the service is closed."""
@@ -115,12 +128,36 @@ class CommitterService:
 
     def _answer(self, data: bytes) -> wire.Answer:
         try:
-            return self.run(self._committers.answer(wire.decode_request(data)))
+            request = wire.decode_request(data)
+            # Asked on the connection's own thread: the session may be slow, and the loop serves all tables.
+            facts = self._session.facts(request)
+            self._publish(facts.defaults)
+            return self.run(self._committers.answer(request, facts))
         except LakecommitError as error:
             return wire.failure(error)
         except (Exception, CancelledError) as error:
             _log.exception("the committer failed")
             return wire.failure(error)
+
+    def _publish(self, defaults: Mapping[str, str]) -> None:
+        """Leaves the session's defaults beside the key, for workers that have to go on without this service."""
+        with self._closing:
+            if defaults != self._defaults and not self._closed:
+                path = Path(self.directory, _DEFAULTS)
+                aside = path.with_suffix(".new")
+                aside.touch(mode=0o600)
+                aside.write_text(json.dumps(dict(defaults)))
+                aside.replace(path)
+                self._defaults = dict(defaults)
+
+
+def last_defaults(directory: str) -> Mapping[str, str]:
+    """The session's defaults as the service at `directory` last knew them; none where it left nothing."""
+    try:
+        found = json.loads(Path(directory, _DEFAULTS).read_text())
+    except (OSError, ValueError):
+        return {}
+    return {str(key): str(value) for key, value in found.items()}
 
 
 def ask(directory: str, request: wire.Request) -> wire.Answer:

@@ -8,12 +8,14 @@ that query, and the next call rebuilds it from the store. So a failure needs no 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lakecommit.clock import Clock
 from lakecommit.committer import (
+    EMPTY_EPOCHS_PER_SNAPSHOT,
     MarksSeen,
     Progress,
     Repeated,
@@ -28,42 +30,33 @@ from lakecommit.committer import (
     next_run,
     winners_of,
 )
-from lakecommit.errors import CommitFailed, ContradictoryState, Overtaken
+from lakecommit.drafts import TableSettings, Txn, batch_draft, batch_pending, reported_manifests, stream_draft
+from lakecommit.errors import CommitFailed, ContradictoryState, InvalidInput, LakecommitError, Overtaken
 from lakecommit.formats.base import Committed, TableFormat, TableState, WritePlan
 from lakecommit.model import (
-    Attempt,
     CommitUser,
-    Draft,
     Epoch,
     Marks,
     Pending,
     Report,
     Seal,
+    Winner,
     own_mark_id,
 )
-from lakecommit.replay import StoredSeal, check_table, checked_manifests, checked_seal, pending_of, read_pending, replay
+from lakecommit.replay import (
+    StoredSeal,
+    check_same_epoch,
+    check_table,
+    checked_seal,
+    pending_of,
+    read_pending,
+    replay,
+)
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Store
 from lakecommit.storage.once import Mine, create_once
 
 MAX_COMMIT_ATTEMPTS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class TableSettings:
-    """What a writer asks of the table besides its rows."""
-
-    partition_columns: tuple[str, ...] | None
-    properties: Mapping[str, str]
-    user_metadata: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Txn:
-    """A batch write's idempotence key: Delta's `txnAppId` and `txnVersion`."""
-
-    application_id: str
-    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,33 +77,54 @@ class TableCommitter:
         clock: Clock,
         new_id: Callable[[], str],
         random: Callable[[], float],
+        empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT,
     ) -> None:
+        """`empty_epochs` is how many epochs without rows may gather before a version with their marks is committed."""
         self._store = store
         self._format = table_format
         self._clock = clock
         self._new_id = new_id
         self._random = random
+        self._empty_epochs = empty_epochs
         self._table: TableState | None = None
         self._progress: dict[CommitUser, Progress] = {}
         self._files: dict[tuple[CommitUser, Epoch], Pending] = {}
+        self._stale: set[CommitUser] = set()
         # Whoever holds it is the only one that moves `_table`, `_progress` and `_files` across a request.
         self._turn = asyncio.Lock()
 
     async def plan(
-        self, schema: str, settings: TableSettings, *, queries: Sequence[CommitUser] = (), txn: Txn | None = None
+        self,
+        schema: str,
+        settings: TableSettings,
+        *,
+        queries: Sequence[CommitUser] = (),
+        afresh: bool = False,
+        txn: Txn | None = None,
     ) -> Planned:
         """How to write rows of `schema`; nothing is written. `queries` are those whose progress the tasks may need.
 
         A query that this committer does not know yet is replayed here, so that the tasks of a repeated epoch are told
-        before they write.
+        before they write. `afresh` looks at the table first; otherwise what is remembered suffices, as long as nothing
+        is refused.
         """
         async with self._turn:
+            self._drop_stale()
             unknown = [user for user in queries if user not in self._progress]
-            if self._table is None or unknown or txn is not None:
-                await self._look()
-            plan = self._format.plan(self._table, schema, settings.partition_columns, settings.properties)
+            looked = self._table is None or afresh or bool(unknown)
+            if looked:
+                await self._look_or_begin_anew()
+            try:
+                plan = self._plan(schema, settings)
+            except InvalidInput:
+                if looked:
+                    raise
+                await self._look_or_begin_anew()
+                plan = self._plan(schema, settings)
             for user in unknown:
-                await self._start(user)
+                # What is wrong with a query is said when that query commits; this plan may be another's.
+                with contextlib.suppress(LakecommitError):
+                    await self._start(user)
             skip = txn is not None and self._reached(txn)
             return Planned(plan, done_epochs(self._progress.values()), skip)
 
@@ -130,12 +144,16 @@ class TableCommitter:
         is sealed, once, and a repetition of it is accepted. On any error the query's progress is forgotten.
         """
         async with self._turn:
+            self._drop_stale()
             try:
-                await self._open_or_create(schema, settings)
+                if self._table is None:
+                    await self._look(user)
                 if await self._judge(user, epoch, offsets) is Verdict.REPEATED:
                     self._move(user, Repeated(epoch))
                 else:
-                    await self._seal(user, epoch, reports, offsets)
+                    winners = winners_of(reports, user, epoch)
+                    await self._create_if_missing(schema, settings)
+                    await self._seal(user, epoch, winners, reports, offsets)
                 return await self._commit_pending(user, settings)
             except BaseException:
                 self._forget(user)
@@ -157,8 +175,10 @@ class TableCommitter:
         if reports and all(report is not None and report.skipped for report in reports):
             return None
         async with self._turn:
-            pending = _batch_pending(user, reports)
-            await self._open_or_create(schema, settings)
+            pending = batch_pending(user, reports)
+            if self._table is None:
+                await self._look_or_begin_anew()
+            await self._create_if_missing(schema, settings)
             for _ in range(MAX_COMMIT_ATTEMPTS):
                 table = self._known_table()
                 if txn is not None and self._reached(txn):
@@ -169,42 +189,70 @@ class TableCommitter:
                 if table.mark(user) is not None:
                     raise Overtaken(f"batch write {user} was cleaned up while it slept: run it again")
                 self._check_plans([pending])
-                outcome = await self._format.commit(table, _batch_draft(pending, settings, txn))
+                outcome = await self._format.commit(table, batch_draft(pending, settings, txn))
                 self._table = outcome.state
                 if isinstance(outcome, Committed):
                     return self._known_table().version
             raise _contended(self._store.location)
 
-    async def begin_run(self, user: CommitUser) -> None:
-        """A new run of a query begins: what is remembered of it is dropped, and the next call reads it afresh."""
-        if user in self._progress or self._turn.locked():
-            async with self._turn:
-                self._forget(user)
+    def begin_run(self, user: CommitUser) -> None:
+        """A new run of a query begins, or one has ended: the next call reads afresh what is remembered of it.
+
+        Never waits: Spark starts no query until this has returned, whatever this table is busy with.
+        """
+        self._stale.add(user)
 
     def idle(self) -> bool:
         """Whether nothing with rows is pending here."""
-        return not any(next_run(progress) for progress in self._progress.values())
+        return not any(next_run(progress, self._empty_epochs) for progress in self._progress.values())
 
     def _forget(self, user: CommitUser) -> None:
+        self._forget_progress(user)
+        self._table = None
+
+    def _forget_progress(self, user: CommitUser) -> None:
         self._progress.pop(user, None)
         for key in [key for key in self._files if key[0] == user]:
             del self._files[key]
-        self._table = None
 
-    async def _open_or_create(self, schema: str, settings: TableSettings) -> None:
-        if self._table is None:
-            await self._look()
+    def _drop_stale(self) -> None:
+        while self._stale:
+            self._forget(self._stale.pop())
+
+    def _plan(self, schema: str, settings: TableSettings) -> WritePlan:
+        return self._format.plan(self._table, schema, settings.partition_columns, settings.properties)
+
+    async def _create_if_missing(self, schema: str, settings: TableSettings) -> None:
         if self._table is None:
             self._table = await self._format.create(schema, settings.partition_columns or (), settings.properties)
 
-    async def _look(self) -> None:
-        """Reads the table as it is, and moves every query's marks by it."""
+    async def _look(self, user: CommitUser | None = None) -> None:
+        """Reads the table as it is, and moves every query's marks by it. Raises what is wrong with `user`."""
         self._table = await (self._format.open() if self._table is None else self._format.look(self._table))
-        self._see_marks()
+        self._see_marks(user)
 
-    def _see_marks(self) -> None:
+    async def _look_or_begin_anew(self) -> None:
+        """The same for a plan: where another table is in the place of the one that was known, that one is planned for.
+
+        Queries that wrote to the old one find out when they commit: their seals name its id.
+        """
+        try:
+            await self._look()
+        except ContradictoryState:
+            self._table = None
+            self._progress.clear()
+            self._files.clear()
+            await self._look()
+
+    def _see_marks(self, caller: CommitUser | None) -> None:
         for user in list(self._progress):
-            self._move(user, MarksSeen(self._marks(user)))
+            try:
+                self._move(user, MarksSeen(self._marks(user)))
+            except ContradictoryState:
+                if user == caller:
+                    raise
+                # It is theirs to be told, when they read it again.
+                self._forget_progress(user)
 
     def _marks(self, user: CommitUser) -> Marks:
         if self._table is None:
@@ -235,20 +283,26 @@ class TableCommitter:
             return judge_epoch(progress, epoch, offsets)
         except ContradictoryState:
             self._forget(user)
-            await self._look()
+            await self._look(user)
             await self._start(user, first_of_run=progress.first_of_run)
             return judge_epoch(self._progress[user], epoch, offsets)
 
     async def _seal(
-        self, user: CommitUser, epoch: Epoch, reports: Sequence[Report | None], offsets: str | None
+        self,
+        user: CommitUser,
+        epoch: Epoch,
+        winners: tuple[Winner, ...],
+        reports: Sequence[Report | None],
+        offsets: str | None,
     ) -> None:
         """Precondition: the epoch was judged fresh. Postcondition: its seal is durable and it is pending."""
-        winners = winners_of(reports, user, epoch)
         progress = self._move(user, Reported(epoch))
         previous = None if progress.newest_seal is None else progress.newest_seal.digest
         table = self._known_table()
         seal = Seal(user, epoch, winners, previous, table.table_id, offsets, self._clock.wall_ms())
-        pending = pending_of(seal, _reported_manifests(seal, reports))
+        pending = pending_of(seal, reported_manifests(seal, reports))
+        # What does not fit as far as is known is refused while Spark would still run the epoch anew.
+        self._check_plans([pending])
         body = codec.encode_seal(seal)
         path = layout.seal_path(user, epoch)
         outcome = await create_once(self._store, path, body, clock=self._clock, random=self._random)
@@ -258,52 +312,43 @@ class TableCommitter:
             # Somebody sealed this epoch before us: their attempts won, and ours have lost.
             stored = checked_seal(outcome.body, user, epoch)
             check_table(stored.seal, table.table_id)
-            if stored.seal.previous != previous:
-                raise ContradictoryState(
-                    f"epoch {epoch} of query {user} was sealed by another driver after another history of seals; "
-                    "nothing was committed; stop all but one driver of this query and start it again"
-                )
+            check_same_epoch(seal, stored.seal)
             pending = await read_pending(self._store, stored.seal)
             # It may also be committed by now: after this look the marks decide.
-            await self._look()
+            await self._look(user)
         self._files[user, epoch] = pending
         self._move(user, Sealed(stored.as_sealed_epoch()))
 
     async def _commit_pending(self, user: CommitUser, settings: TableSettings) -> int | None:
         """Commits the pending epochs of all queries as one snapshot, in order, until nothing with rows is pending."""
         for _ in range(MAX_COMMIT_ATTEMPTS):
-            runs = {query: run for query, progress in self._progress.items() if (run := next_run(progress))}
+            runs = self._fitting_runs(user)
             table = self._known_table()
             if not runs:
                 mark = table.mark(user)
                 newest = self._progress[user].newest
                 return table.version if mark is not None and mark == newest else None
-            pending = [self._files[query, seal.epoch] for query, run in runs.items() for seal in run]
-            self._check_plans(pending)
-            outcome = await self._format.commit(table, self._stream_draft(runs, pending, settings))
+            outcome = await self._format.commit(
+                table, stream_draft(self._new_id(), runs, self._files, settings.user_metadata)
+            )
             self._table = outcome.state
-            self._see_marks()
+            self._see_marks(user)
         raise _contended(self._store.location)
 
-    def _stream_draft(
-        self, runs: Mapping[CommitUser, Sequence[SealedEpoch]], pending: Sequence[Pending], settings: TableSettings
-    ) -> Draft:
-        last = {user: run[-1].epoch for user, run in runs.items()}
-        return Draft(
-            txn_id=self._new_id(),
-            operation="STREAMING UPDATE",
-            operation_parameters={
-                "outputMode": "Append",
-                "queryId": ",".join(last),
-                "epochId": ",".join(str(epoch) for epoch in last.values()),
-            },
-            marks=tuple(
-                mark for user, epoch in last.items() for mark in ((str(user), epoch), (own_mark_id(user), epoch))
-            ),
-            files=tuple(file for each in pending for file in each.files),
-            details={"epochs": {user: [run[0].epoch, run[-1].epoch] for user, run in runs.items()}},
-            user_metadata=settings.user_metadata,
-        )
+    def _fitting_runs(self, caller: CommitUser) -> dict[CommitUser, Sequence[SealedEpoch]]:
+        """What each query has to commit. Raises where the caller's does not fit; another's is left pending."""
+        runs: dict[CommitUser, Sequence[SealedEpoch]] = {}
+        for user, progress in self._progress.items():
+            run = next_run(progress, self._empty_epochs)
+            try:
+                self._check_plans([self._files[user, seal.epoch] for seal in run])
+            except LakecommitError:
+                if user == caller:
+                    raise
+                continue
+            if run:
+                runs[user] = run
+        return runs
 
     def _check_plans(self, pending: Sequence[Pending]) -> None:
         table = self._known_table()
@@ -325,35 +370,6 @@ class TableCommitter:
     def _known_table(self) -> TableState:
         assert self._table is not None, "the table was opened or created before"
         return self._table
-
-
-def _reported_manifests(seal: Seal, reports: Sequence[Report | None]) -> list[Any]:
-    by_task = {report.attempt.task: report for report in reports if report is not None}
-    return [
-        manifest
-        for winner in seal.winners
-        for manifest in checked_manifests(
-            Attempt(seal.user, seal.epoch, winner.task, winner.attempt), winner, by_task[winner.task].manifests
-        )
-    ]
-
-
-def _batch_pending(user: CommitUser, reports: Sequence[Report | None]) -> Pending:
-    epoch = Epoch(0)
-    seal = Seal(user, epoch, winners_of(reports, user, epoch), None, "", None, 0)
-    return pending_of(seal, _reported_manifests(seal, reports))
-
-
-def _batch_draft(pending: Pending, settings: TableSettings, txn: Txn | None) -> Draft:
-    columns = ",".join(f'"{name}"' for name in settings.partition_columns or ())
-    return Draft(
-        txn_id=pending.user,
-        operation="WRITE",
-        operation_parameters={"mode": "Append", "partitionBy": f"[{columns}]"},
-        marks=() if txn is None else ((txn.application_id, txn.version),),
-        files=pending.files,
-        user_metadata=settings.user_metadata,
-    )
 
 
 def _contended(location: str) -> CommitFailed:

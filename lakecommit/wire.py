@@ -21,7 +21,7 @@ class Request:
     """`options` are the writer's, as Spark hands them over, and may hold credentials: a request is never shown.
 
     `user` is set for a batch write, whose writer chose it; an epoch's query is known from its reports, of which each is
-    an encoded `Report`, or b"" where Spark has none.
+    an encoded `Report`, or b"" where Spark has none. `session` is the id that `register` gave to the Spark session.
     """
 
     verb: Verb
@@ -31,6 +31,7 @@ class Request:
     user: str = ""
     epoch: int = 0
     reports: tuple[bytes, ...] = ()
+    session: str = ""
 
     def __repr__(self) -> str:
         return f"Request({self.verb.value}, epoch={self.epoch}, reports={len(self.reports)})"
@@ -69,6 +70,7 @@ REQUEST = RecordKind(
             {"name": "user", "type": "string"},
             {"name": "epoch", "type": "long"},
             {"name": "reports", "type": {"type": "array", "items": "bytes"}},
+            {"name": "session", "type": "string"},
         ],
     },
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lakecommit.committers import Committers, NoSession
-from lakecommit.service import ADDRESS_VARIABLE, Unreachable, ask
+from lakecommit.committers import Committers, Facts
+from lakecommit.service import ADDRESS_VARIABLE, SESSION_VARIABLE, Unreachable, ask, last_defaults
 from lakecommit.wire import Answer, Request
+
+# An inline committer reads every pending seal again for each epoch, so it lets few of them gather.
+INLINE_EMPTY_EPOCHS = 16
 
 _log = logging.getLogger("lakecommit.spark")
 
@@ -27,9 +30,13 @@ def submit(request: Request) -> Submitted:
     committed first, and running beside a service that only seems dead is as safe as two drivers are.
     """
     directory = os.environ.get(ADDRESS_VARIABLE)
+    facts = Facts()
     if directory:
+        request = replace(request, session=os.environ.get(SESSION_VARIABLE, ""))
         try:
             return Submitted(ask(directory, request), inline=False)
         except Unreachable as error:
             _log.warning("the committer in the driver cannot be reached (%s): committing inline", error)
-    return Submitted(asyncio.run(Committers(NoSession()).answer(request)), inline=True)
+            facts = Facts(defaults=last_defaults(directory))
+    committers = Committers(empty_epochs=INLINE_EMPTY_EPOCHS)
+    return Submitted(asyncio.run(committers.answer(request, facts)), inline=True)

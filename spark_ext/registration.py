@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import logging
 import sys
+import threading
+import uuid
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark import SparkContext
@@ -21,13 +23,25 @@ from pyspark.sql.streaming.listener import (
 from lakecommit.committers import Committers
 from lakecommit.errors import InvalidInput
 from lakecommit.model import CommitUser
-from lakecommit.service import ADDRESS_VARIABLE, CommitterService, Unreachable
-from lakecommit.spark_ext.session import SparkQueries
+from lakecommit.service import ADDRESS_VARIABLE, SESSION_VARIABLE, CommitterService
+from lakecommit.spark_ext.session import SparkSessions
 from lakecommit.spark_ext.source import LakecommitDataSource
 
 OLDEST_SPARK = (4, 2)
 _log = logging.getLogger("lakecommit.spark")
-_services: dict[str, CommitterService] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class _Driver:
+    """What a Spark context has of lakecommit."""
+
+    service: CommitterService
+    sessions: SparkSessions
+
+
+# By application id: a process has one context at a time.
+_drivers: dict[str, _Driver] = {}
 
 
 def register(spark: SparkSession) -> None:
@@ -42,32 +56,39 @@ def register(spark: SparkSession) -> None:
         spark.dataSource.register(LakecommitDataSource)
         _log.info("no driver process here (Spark Connect): format('lakecommit') commits inline")
         return
+    with _lock:
+        driver = _driver_of(context)
+        session_id = driver.sessions.id_of(spark)
+        if session_id is None:
+            session_id = str(uuid.uuid4())
+            driver.sessions.add(session_id, spark)
+            spark.streams.addListener(_QueryListener(driver))
+        # Workers get the environment that the context has when the data source is registered.
+        context.environment[ADDRESS_VARIABLE] = driver.service.directory
+        context.environment[SESSION_VARIABLE] = session_id
+        spark.dataSource.register(LakecommitDataSource)
+
+
+def _driver_of(context: SparkContext) -> _Driver:
     application = context.applicationId
-    if application not in _services:
+    if application not in _drivers:
         _check_workers(context)
         _close_services()
-        queries = SparkQueries(spark)
-        service = CommitterService(Committers(queries))
-        _services[application] = service
-        # Workers get the environment that the context has when the data source is registered.
-        context.environment[ADDRESS_VARIABLE] = service.directory
-        spark.streams.addListener(_QueryListener(service, queries))
-    spark.dataSource.register(LakecommitDataSource)
+        sessions = SparkSessions()
+        _drivers[application] = _Driver(CommitterService(Committers(), sessions), sessions)
+    return _drivers[application]
 
 
 class _QueryListener(StreamingQueryListener):
     """Tells the committer when runs of queries begin and end. Spark calls it before the first epoch is planned."""
 
-    def __init__(self, service: CommitterService, queries: SparkQueries) -> None:
-        self._service = service
-        self._queries = queries
+    def __init__(self, driver: _Driver) -> None:
+        self._driver = driver
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
         user = CommitUser(str(event.id))
-        self._queries.started(user)
-        # A service that has ended remembers nothing that would have to be dropped.
-        with contextlib.suppress(Unreachable):
-            self._service.run(self._service.committers.query_started(user))
+        self._driver.sessions.started(user, str(event.runId))
+        self._driver.service.begin_run(user)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)
         pass
@@ -76,7 +97,9 @@ class _QueryListener(StreamingQueryListener):
         pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's name)
-        self._queries.ended(CommitUser(str(event.id)))
+        user = CommitUser(str(event.id))
+        if self._driver.sessions.ended(user, str(event.runId)):
+            self._driver.service.begin_run(user)
 
 
 def _check_version(version: str) -> None:
@@ -120,8 +143,8 @@ def _probe(_: Any) -> str:
 
 def _close_services() -> None:
     """Ends the services of contexts that this process had before: it has one at a time."""
-    while _services:
-        _services.popitem()[1].close()
+    while _drivers:
+        _drivers.popitem()[1].service.close()
 
 
 atexit.register(_close_services)

@@ -1,4 +1,4 @@
-"""What the committer asks of a Spark session, through py4j."""
+"""What the committer asks of the driver's Spark sessions, through py4j."""
 
 from __future__ import annotations
 
@@ -6,60 +6,88 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from lakecommit.committers import Facts, decode_reports, query_of
 from lakecommit.model import CommitUser, Epoch
+from lakecommit.wire import Request, Verb
 
 SETTING_PREFIX = "spark.lakecommit."
+_SEPARATOR = "\x01"
 _log = logging.getLogger("lakecommit.spark")
 
 
-class SparkQueries:
-    """The running queries and settings of a session. `started` and `ended` come from the query listener."""
+class SparkSessions:
+    """The registered sessions of one context, and the runs of queries in them, which query listeners report."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running = {CommitUser(query.id) for query in spark.streams.active}
+        self._sessions: dict[str, SparkSession] = {}
+        self._runs: dict[CommitUser, str] = {}
 
-    def started(self, user: CommitUser) -> None:
+    def add(self, session_id: str, spark: SparkSession) -> None:
         with self._lock:
-            self._running.add(user)
+            self._sessions[session_id] = spark
+            self._runs.update({CommitUser(str(query.id)): str(query.runId) for query in spark.streams.active})
 
-    def ended(self, user: CommitUser) -> None:
+    def id_of(self, spark: SparkSession) -> str | None:
+        """The id under which a session was added; several Python objects may stand for one session."""
         with self._lock:
-            self._running.discard(user)
+            known = self._sessions.items()
+            return next((key for key, each in known if each._jsparkSession.equals(spark._jsparkSession)), None)
 
-    def running_queries(self) -> Sequence[CommitUser]:
+    def started(self, user: CommitUser, run: str) -> None:
         with self._lock:
-            return sorted(self._running)
+            self._runs[user] = run
 
-    def defaults(self) -> Mapping[str, str]:
-        settings = self._spark.conf.getAll
-        return {
-            key.removeprefix(SETTING_PREFIX): value for key, value in settings.items() if key.startswith(SETTING_PREFIX)
-        }
+    def ended(self, user: CommitUser, run: str) -> bool:
+        """False where a new run of the same query has begun meanwhile: Spark tells of an end late."""
+        with self._lock:
+            if self._runs.get(user) != run:
+                return False
+            del self._runs[user]
+            return True
 
-    def planned_offsets(self, user: CommitUser, epoch: Epoch) -> str | None:
-        """A fingerprint of the newest entry of the query's offset log, if that is `epoch`'s.
+    def facts(self, request: Request) -> Facts:
+        with self._lock:
+            spark = self._sessions.get(request.session)
+            queries = sorted(self._runs)
+        if spark is None:
+            return Facts(queries=queries)
+        offsets = None
+        if request.verb is Verb.COMMIT_EPOCH:
+            user = query_of(decode_reports(request), request.epoch)
+            offsets = _planned_offsets(spark, user, Epoch(request.epoch))
+        return Facts(_defaults(spark), queries, offsets)
 
-        Spark's classes behind it are internal: whatever fails here costs a check and no data, so it is only logged.
-        """
-        try:
-            query = self._spark.streams.get(user)
-            if query is None:
-                return None
-            newest = query._jsq.streamingQuery().offsetLog().getLatest()
-            if newest.isEmpty() or newest.get()._1() != epoch:
-                return None
-            sources = newest.get()._2().offsets()
-            texts = [
-                offset.get().json() if offset.isDefined() else None
-                for offset in (sources.apply(index) for index in range(sources.length()))
-            ]
-        except Exception as error:
-            _log.info("the planned offsets of query %s cannot be read: %s", user, type(error).__name__)
+
+def _defaults(spark: SparkSession) -> Mapping[str, str]:
+    """The session's `spark.lakecommit.*` settings. As one string: py4j takes a call for each entry of a map."""
+    settings = spark._jsparkSession.conf().getAll().mkString(_SEPARATOR)
+    pairs = (entry.partition(" -> ") for entry in settings.split(_SEPARATOR))
+    return {key.removeprefix(SETTING_PREFIX): value for key, _, value in pairs if key.startswith(SETTING_PREFIX)}
+
+
+def _planned_offsets(spark: SparkSession, user: CommitUser, epoch: Epoch) -> str | None:
+    """A fingerprint of the offsets that Spark planned the epoch with, from the query's offset log.
+
+    Spark's classes behind it are internal: whatever fails here costs a check and no data, so it is only logged.
+    """
+    try:
+        query = spark.streams.get(user)
+        if query is None:
             return None
-        return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+        entry = query._jsq.streamingQuery().offsetLog().get(int(epoch))
+        if entry.isEmpty():
+            return None
+        sources = entry.get().offsets()
+        texts = [
+            offset.get().json() if offset.isDefined() else None
+            for offset in (sources.apply(index) for index in range(sources.length()))
+        ]
+    except Exception as error:
+        _log.info("the planned offsets of query %s cannot be read: %s", user, type(error).__name__)
+        return None
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()

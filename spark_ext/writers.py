@@ -20,6 +20,7 @@ from lakecommit.options import parse_options
 from lakecommit.spark_ext import committer_link
 from lakecommit.spark_ext.task import run_task, sealed_already
 from lakecommit.state.codec import encode_report
+from lakecommit.storage.location import absolute
 from lakecommit.wire import Request, Verb
 
 
@@ -33,9 +34,9 @@ class TaskMessage(WriterCommitMessage):
 class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: str) -> None:
         self._schema = schema
-        self._options = options
+        self._options = _everywhere(options)
         self._user = CommitUser(str(uuid.uuid4()))
-        self._planned = committer_link.submit(Request(Verb.PLAN, options, schema, streaming=False)).answer
+        self._planned = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=False)).answer
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         # Inside foreachBatch the streaming properties of the outer query are set; a batch write has its own identity.
@@ -63,8 +64,8 @@ class BatchWriter(DataSourceArrowWriter):
 class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: str) -> None:
         self._schema = schema
-        self._options = options
-        submitted = committer_link.submit(Request(Verb.PLAN, options, schema, streaming=True))
+        self._options = _everywhere(options)
+        submitted = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=True))
         self._planned, self._inline = submitted.answer, submitted.inline
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
@@ -90,6 +91,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         """Deletes nothing: whether these attempts have lost is known only once the epoch is sealed."""
+
+
+def _everywhere(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with a location that means the same on every node: a relative one is the driver's, as in Spark."""
+    return {key: absolute(value) if key.lower() == "path" and value else value for key, value in options.items()}
 
 
 def _context() -> TaskContext:

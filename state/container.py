@@ -15,7 +15,7 @@ from typing import Any
 
 import fastavro
 
-from lakecommit.errors import CorruptState
+from lakecommit.errors import CorruptState, InvalidInput
 
 MAGIC = b"Obj\x01"
 MAX_OBJECT_BYTES = 256 * 1024 * 1024
@@ -56,7 +56,10 @@ class RecordKind:
         out.write(payload)
         out.write(sync)
         if out.tell() > MAX_OBJECT_BYTES:
-            raise ValueError(f"a {self.name} of {out.tell()} bytes is larger than the limit of {MAX_OBJECT_BYTES}")
+            raise InvalidInput(
+                f"a {self.name} of {out.tell()} bytes is larger than the limit of {MAX_OBJECT_BYTES}; write fewer "
+                "tasks or fewer, larger files at a time"
+            )
         return out.getvalue()
 
     def decode(self, data: bytes, name: str) -> dict[str, Any]:

@@ -61,6 +61,12 @@ def open_store(
     return ObstoreStore(shown, backend, clock=clock, random=random, policy=policy)
 
 
+def absolute(location: str) -> str:
+    """The same location, meaning the same in every process: a relative path is one of this process's directory."""
+    kind, _, path = _parsed(location)
+    return os.path.abspath(path) if kind == "local" else location
+
+
 # Two openings of one memory location in a process see the same objects.
 _MEMORY: dict[str, MemoryStore] = {}
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
 
 PAGE_OBJECTS = 1000
+MAX_WHOLE_BYTES = 1024 * 1024 * 1024
 BULK_DELETE_KEYS = 1000
 DELETES_AT_ONCE = 16
 
@@ -104,11 +105,18 @@ class ObstoreStore:
         key = self._backend.key(path)
         options: GetOptions | None = None if known_etag is None else {"if_none_match": known_etag}
 
-        async def request() -> Found:
+        async def request() -> Found | int:
             result = await obstore.get_async(self._backend.client, key, options=options)
+            if result.meta["size"] > MAX_WHOLE_BYTES:
+                return result.meta["size"]
             return Found(bytes(await result.bytes_async()), result.meta["e_tag"])
 
         answer = await self._attempt(request)
+        if isinstance(answer, int):
+            raise StoreError(
+                f"{path} has {answer} bytes, more than anything that is read whole ({MAX_WHOLE_BYTES}); neither "
+                "lakecommit nor a Delta writer makes such an object: look who put it there"
+            )
         if not isinstance(answer, Failure):
             return answer
         if answer.kind is Kind.NOT_MODIFIED:

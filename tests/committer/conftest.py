@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakecommit.clock import SystemClock
+from lakecommit.drafts import TableSettings
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
 from lakecommit.storage.base import Created, Found, Unknown
 from lakecommit.storage.counting import CountingStore
 from lakecommit.storage.location import open_store
-from lakecommit.table_committer import TableCommitter, TableSettings
+from lakecommit.table_committer import TableCommitter
 from lakecommit.writing.attempt import write_attempt_on_loop
 from lakecommit.writing.settings import WriterSettings
 

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
+from lakecommit.drafts import Txn
 from lakecommit.errors import ContradictoryState, CorruptState, Overtaken, SchemaMismatch
 from lakecommit.model import CommitUser, Epoch, Report
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found
-from lakecommit.table_committer import Txn
 
 from .conftest import QUERY, SCHEMA, SETTINGS
 

@@ -233,3 +233,14 @@ def test_lines_of_data_files_are_not_decoded() -> None:
     )
     state = run(delta_on(store).open())
     assert state is not None and state.mark("app") == 5
+
+
+def test_hidden_files_before_the_versions_do_not_end_the_listing():
+    """Hadoop keeps a checksum beside each file on local disk; their names sort before all versions."""
+    store = FakeStore()
+    run(delta_on(store).create(SCHEMA, (), {}))
+    for version in range(store.page_size + 1):
+        store.objects[f"_delta_log/.{version:020d}.json.crc"] = b"crc"
+    state = run(delta_on(store).open())
+    assert state is not None
+    assert state.version == 0

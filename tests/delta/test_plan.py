@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakecommit.errors import ContradictoryState, SchemaMismatch, UnsupportedTable
+from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch, UnsupportedTable
 from lakecommit.formats.delta import DeltaState
 from lakecommit.formats.delta.stats_columns import parse_column_list
 from tests.delta.fakes import (
@@ -270,3 +270,9 @@ def test_check_refuses_what_became_unsupported() -> None:
     plan = delta.plan(state, schema_of(field("a")), None)
     with pytest.raises(UnsupportedTable, match="checkConstraints"):
         delta.check(state_of(field("a"), configuration={"delta.constraints.c": "a > 0"}), plan)
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("a", "A"), ("ab", "ab"), ("ab", "aB")])
+def test_columns_with_one_name_are_refused(names):
+    with pytest.raises(InvalidInput, match="same name"):
+        delta_on(FakeStore()).plan(None, schema_of(*(field(name) for name in names)), None)

@@ -15,8 +15,9 @@ import pytest
 
 from lakecommit import service as service_module
 from lakecommit import wire
+from lakecommit.committers import Facts
 from lakecommit.errors import CommitFailed, SchemaMismatch
-from lakecommit.service import CommitterService, Unreachable, ask
+from lakecommit.service import CommitterService, Unreachable, ask, last_defaults
 from lakecommit.wire import Answer, Request, Verb
 
 REQUEST = Request(Verb.COMMIT_EPOCH, {"path": "x", "store.secret_access_key": "hush"}, "{}", True, "", 7, (b"r", b""))
@@ -29,7 +30,10 @@ class Scripted:
         self.requests = []
         self.outcome = Answer(version=3)
 
-    async def answer(self, request):
+    def facts(self, request):
+        return Facts(defaults={"compression": "none"})
+
+    async def answer(self, request, facts):
         self.requests.append(request)
         if isinstance(self.outcome, Exception):
             raise self.outcome
@@ -44,7 +48,7 @@ def committers():
 @pytest.fixture
 def service(committers, monkeypatch):
     monkeypatch.setattr(service_module, "HANDSHAKE_SECONDS", 0.5)
-    running = CommitterService(committers)
+    running = CommitterService(committers, committers)
     yield running
     running.close()
 
@@ -162,7 +166,7 @@ def test_after_closing_nobody_answers_and_nothing_is_left(service):
 def test_closing_leaves_nobody_waiting(service, committers):
     begun = threading.Event()
 
-    async def never(request):
+    async def never(request, facts):
         begun.set()
         await asyncio.sleep(3600)
 
@@ -181,6 +185,13 @@ def test_closing_leaves_nobody_waiting(service, committers):
     service.close()
     thread.join(10)
     assert raised
+
+
+def test_the_sessions_defaults_stay_for_workers_that_go_on_alone(service):
+    assert last_defaults(service.directory) == {}
+    ask(service.directory, REQUEST)
+    assert last_defaults(service.directory) == {"compression": "none"}
+    assert stat.S_IMODE(os.stat(Path(service.directory, "defaults.json")).st_mode) == 0o600
 
 
 def test_neither_requests_nor_answers_show_options():

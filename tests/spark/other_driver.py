@@ -44,7 +44,7 @@ def committer_gone(directory: Path) -> dict:
     table, checkpoint, source = directory / "table", directory / "c", Source(directory / "input")
     source.add([1])
     run(source.frame(spark), table, checkpoint)
-    next(iter(registration._services.values())).close()
+    next(iter(registration._drivers.values())).service.close()
     source.add([2])
     run(source.frame(spark), table, checkpoint)
     return {"ids": ids(spark, table)}

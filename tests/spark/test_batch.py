@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import deltalake
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
+
+import lakecommit
 
 from .streams import ids
 
@@ -148,3 +153,27 @@ def test_session_settings_are_defaults(spark, tmp_path):
     finally:
         spark.conf.unset("spark.lakecommit.maxRecordsPerFile")
     assert len(list(table.glob("*.parquet"))) == 12
+
+
+def test_a_relative_location_is_the_drivers_as_it_was_when_spark_started(spark, tmp_path, monkeypatch):
+    """Workers run in another directory than a driver that has changed its own."""
+    monkeypatch.chdir(tmp_path)
+    name = f"relative-{tmp_path.name}"
+    append(spark.range(3), name)
+    found = spark.range(1).selectExpr("java_method('java.lang.System', 'getProperty', 'user.dir') as d").first().d
+    table = Path(found) / name
+    try:
+        assert ids(spark, table) == [0, 1, 2]
+        assert not (tmp_path / name).exists()
+    finally:
+        shutil.rmtree(table, ignore_errors=True)
+
+
+def test_a_second_session_has_its_own_settings(spark, tmp_path):
+    other = spark.newSession()
+    lakecommit.register(other)
+    other.conf.set("spark.lakecommit.maxRecordsPerFile", "10")
+    append(spark.range(20).coalesce(1), tmp_path / "first")
+    append(other.range(20).coalesce(1), tmp_path / "second")
+    assert len(list((tmp_path / "first").glob("*.parquet"))) == 1
+    assert len(list((tmp_path / "second").glob("*.parquet"))) == 2

@@ -125,8 +125,9 @@ def _duplicates(data_type: DataType, prefix: str) -> Iterator[str]:
     for path, struct in _structs(data_type, prefix):
         names: dict[str, str] = {}
         for field in struct.fields:
-            other = names.setdefault(field.name.lower(), field.name)
-            if other is not field.name:
+            other = names.get(field.name.lower())
+            names[field.name.lower()] = field.name
+            if other is not None:
                 yield f"columns {path}{other} and {path}{field.name} have the same name in any case: rename one"
 
 

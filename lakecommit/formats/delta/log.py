@@ -225,8 +225,9 @@ async def _list_from(store: LogStore, version: int | None) -> LogListing:
     objects: list[ObjectInfo] = []
     async for page in store.list(LOG, start_after=None if version is None else before_version(version)):
         objects.extend(info for info in page if is_versioned(info.path))
-        # Other names sort after all versions; there may be many of them (sidecars), so the listing ends here.
-        if page and not is_versioned(page[-1].path):
+        # After all versions come names with letters; there may be many of them (sidecars), so the listing ends there.
+        # Before them come hidden files, such as the checksums that Hadoop keeps on local disk.
+        if page and page[-1].path > f"{LOG}/:":
             break
     return arrange(objects)
 
