@@ -62,7 +62,7 @@ def register(spark: SparkSession) -> None:
         if session_id is None:
             session_id = str(uuid.uuid4())
             driver.sessions.add(session_id, spark)
-            spark.streams.addListener(_QueryListener(driver))
+            spark.streams.addListener(_QueryListener(driver, session_id))
         # Workers get the environment that the context has when the data source is registered.
         context.environment[ADDRESS_VARIABLE] = driver.service.directory
         context.environment[SESSION_VARIABLE] = session_id
@@ -82,12 +82,13 @@ def _driver_of(context: SparkContext) -> _Driver:
 class _QueryListener(StreamingQueryListener):
     """Tells the committer when runs of queries begin and end. Spark calls it before the first epoch is planned."""
 
-    def __init__(self, driver: _Driver) -> None:
+    def __init__(self, driver: _Driver, session_id: str) -> None:
         self._driver = driver
+        self._session_id = session_id
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
         user = CommitUser(str(event.id))
-        self._driver.sessions.started(user, str(event.runId))
+        self._driver.sessions.started(self._session_id, user, str(event.runId))
         self._driver.service.begin_run(user)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)

@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
@@ -25,7 +26,10 @@ class SparkSessions:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sessions: dict[str, SparkSession] = {}
+        self._defaults: dict[str, Mapping[str, str]] = {}
         self._runs: dict[CommitUser, str] = {}
+        # py4j opens a connection for each thread that calls, which takes longer than everything that is asked here.
+        self._jvm = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lakecommit-py4j")
 
     def add(self, session_id: str, spark: SparkSession) -> None:
         with self._lock:
@@ -38,7 +42,9 @@ class SparkSessions:
             known = self._sessions.items()
             return next((key for key, each in known if each._jsparkSession.equals(spark._jsparkSession)), None)
 
-    def started(self, user: CommitUser, run: str) -> None:
+    def started(self, session_id: str, user: CommitUser, run: str) -> None:
+        """A run begins, with the settings that its session has at this moment: as in Spark, they hold until it ends."""
+        self._read_defaults(session_id)
         with self._lock:
             self._runs[user] = run
 
@@ -59,8 +65,14 @@ class SparkSessions:
         offsets = None
         if request.verb is Verb.COMMIT_EPOCH:
             user = query_of(decode_reports(request), request.epoch)
-            offsets = _planned_offsets(spark, user, Epoch(request.epoch))
-        return Facts(_defaults(spark), queries, offsets)
+            offsets = self._jvm.submit(_planned_offsets, spark, user, Epoch(request.epoch)).result()
+        if not request.streaming or request.session not in self._defaults:
+            self._read_defaults(request.session)
+        return Facts(self._defaults[request.session], queries, offsets)
+
+    def _read_defaults(self, session_id: str) -> None:
+        """Asks the session for its settings, which takes some forty milliseconds: not in an epoch's path."""
+        self._defaults[session_id] = self._jvm.submit(_defaults, self._sessions[session_id]).result()
 
 
 def _defaults(spark: SparkSession) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ import pytest
 
 from lakecommit.errors import CorruptState
 from tests.delta.fakes import (
+    SCHEMA,
     FakeStore,
     add,
     delta_on,
