@@ -47,6 +47,8 @@ else
 	$(BIN)/python -m benchmarks microbatch
 	$(BIN)/python -m benchmarks microbatch --s3
 	$(BIN)/python -m benchmarks batch
+	$(BIN)/python -m benchmarks batch --s3
+	$(BIN)/python -m benchmarks.memory
 endif
 
 docs: setup ## write docs/options.md anew from the declarations

@@ -68,6 +68,8 @@ def bench(*, on_s3: bool, delay_ms: float) -> Iterator[Bench]:
 def _session(extra: dict[str, str], packages: tuple[str, ...]) -> SparkSession:
     spark = delta_session("lakecommit-bench", extra_conf={"spark.driver.memory": "4g", **extra}, packages=packages)
     lakecommit.register(spark)
+    # A round ends in the middle of an epoch, and Spark would tell at length that its tasks were interrupted.
+    spark.sparkContext.setLogLevel("OFF")
     return spark
 
 

@@ -136,8 +136,7 @@ def _plot(result: Result, path: Path) -> None:
             textcoords="offset points",
             va="center",
         )
-    axes.set_xlim(left=0)
-    axes.margins(x=0.12)
+    axes.set_xlim(0, 1.12 * max(max(series.millis) for series in ordered))
     axes.set_xlabel(f"milliseconds, {result.unit} (x = ratio of medians to {BASELINE})")
     axes.set_title(f"{result.workload}, {result.place}", loc="left")
     figure.savefig(path, dpi=120)

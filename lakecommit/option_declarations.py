@@ -224,7 +224,11 @@ _TAIL = (
     "| `delta.<property>` | batch, stream | | as in Delta | Table properties, for a table that this write creates. |",
     "",
     f"Names are matched without regard to case. `{SESSION_PREFIX}<option>` in the Spark session sets a default for",
-    "every option but `path`. An unknown or misspelt option is an error that names the nearest known one.",
+    "every option but `path`, as it is when a batch write is planned or a query starts; for that the session has to be",
+    "registered. An unknown or misspelt option is an error that names the nearest known one.",
+    "",
+    "Spark shows the options of a write in query plans and event logs, and hides only values whose names look secret",
+    "to it (`spark.redaction.regex`). Credentials are safer in the environment than in `store.*` options.",
     "",
     "Not available yet, and refused by name: " + ", ".join(f"`{name}`" for name in LATER) + ".",
 )

@@ -91,6 +91,12 @@ def main() -> None:
         disable_nagle_algorithm = True
         wbufsize = -1
 
+        def handle_expect_100(self) -> bool:
+            # A client that asks whether it may send its body waits for this, for a second or more if it stays buffered.
+            going_on = super().handle_expect_100()
+            self.wfile.flush()
+            return going_on
+
         def log(self, type: str, message: str, *args: Any) -> None:
             pass
 

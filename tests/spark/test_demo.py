@@ -1,0 +1,25 @@
+"""The demo as a user runs it, small: on local disk and on S3."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("place", [[], ["--s3"]], ids=["local disk", "s3"])
+def test_the_demo_is_exact(place):
+    command = [str(Path(sys.executable).with_name("lakecommit")), "demo", *place, "--epochs", "3", "--rows", "60"]
+    ended = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=240, check=False)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    shown = json.loads(ended.stdout)
+    assert shown["exact"] is True
+    assert (shown["epochs"], shown["orphans"]) == (3, 0)
+    assert [each["rows"] for each in shown["comparisons"]] == [240, 240]
+    # Three snapshots of the stream, one of the batch, and the creation of the table.
+    assert shown["snapshots"] == 5
