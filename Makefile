@@ -47,6 +47,7 @@ else
 	$(BIN)/python -m benchmarks microbatch
 	$(BIN)/python -m benchmarks microbatch --s3
 	$(BIN)/python -m benchmarks batch
+	$(BIN)/python -m benchmarks batch --tokens
 	$(BIN)/python -m benchmarks batch --s3
 	$(BIN)/python -m benchmarks.memory
 endif

@@ -48,10 +48,11 @@ def microbatch_command(on_s3: bool, delay_ms: float, into: Path, rounds: int, ep
 @_at_a_place
 @click.option("--rounds", default=3, show_default=True)
 @click.option("--rows", default=10_000_000, show_default=True)
-def batch_command(on_s3: bool, delay_ms: float, into: Path, rounds: int, rows: int) -> None:
+@click.option("--tokens", is_flag=True, help="With a column of strings that never repeat.")
+def batch_command(on_s3: bool, delay_ms: float, into: Path, rounds: int, rows: int, tokens: bool) -> None:
     """One large append."""
     with bench(on_s3=on_s3, delay_ms=delay_ms) as place:
-        publish(batch.run(place, rounds=rounds, rows=rows), into)
+        publish(batch.run(place, rounds=rounds, rows=rows, tokens=tokens), into)
 
 
 if __name__ == "__main__":

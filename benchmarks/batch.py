@@ -1,4 +1,8 @@
-"""One large append: 10M rows with 7 columns of mixed types, each sink in turn, interleaved in one run."""
+"""One large append: 10M rows with 7 columns of mixed types, each sink in turn, interleaved in one run.
+
+With `tokens` one of the columns is a string of 40 characters that never repeats: the worst case for the way from the
+JVM into Python, and for every encoder.
+"""
 
 from __future__ import annotations
 
@@ -16,33 +20,33 @@ from benchmarks.report import Result, Series
 SINKS = ("lakecommit", "delta", "parquet", "nothing")
 
 
-def frame(spark: SparkSession, rows: int) -> DataFrame:
+def frame(spark: SparkSession, rows: int, *, tokens: bool) -> DataFrame:
     """Made anew for each write, in two partitions; the same rows each time."""
     return spark.range(0, rows, 1, 2).selectExpr(
         "id",
         "cast(id % 1000 as int) as store",
         "cast(xxhash64(id) as double) / 1e12 as weight",
         "concat('customer ', id % 50000) as customer",
-        "sha1(cast(id as string)) as token",
+        "sha1(cast(id as string)) as token" if tokens else "id % 7 = 0 as express",
         "timestamp_micros(1767225600000000 + id * 1000003) as ordered_at",
         "cast(id % 1000000 / 100 as decimal(12,2)) as amount",
     )
 
 
-def run(bench: Bench, *, rounds: int, rows: int) -> Result:
+def run(bench: Bench, *, rounds: int, rows: int, tokens: bool) -> Result:
     load = machine.load()
     bench.spark.dataSource.register(NothingSource)
     for sink in SINKS:  # workers, classes and code are warm before anything is measured
-        _write(bench, sink, "warm", min(rows, 100_000))
+        _write(bench, sink, "warm", min(rows, 1_000_000), tokens)
     millis: dict[str, list[float]] = {sink: [] for sink in SINKS}
     requests: dict[str, Counter[str]] = {sink: Counter() for sink in SINKS}
     for round_, sink in track([(r, s) for r in range(rounds) for s in SINKS], description="batch"):
         before = Counter() if bench.s3 is None else Counter(bench.s3.counts())
-        millis[sink].append(_write(bench, sink, f"{round_}", rows))
+        millis[sink].append(_write(bench, sink, f"{round_}", rows, tokens))
         after = Counter() if bench.s3 is None else Counter(bench.s3.counts())
         requests[sink].update({kind: count / rounds for kind, count in (after - before).items()})
     return Result(
-        workload="batch",
+        workload="batch-tokens" if tokens else "batch",
         place=bench.name,
         unit=f"one append of {rows:,} rows with 7 columns",
         settings={"rounds": rounds, "rows": rows},
@@ -51,9 +55,9 @@ def run(bench: Bench, *, rounds: int, rows: int) -> Result:
     )
 
 
-def _write(bench: Bench, sink: str, name: str, rows: int) -> float:
+def _write(bench: Bench, sink: str, name: str, rows: int, tokens: bool) -> float:
     table = f"batch-{sink}-{name}"
-    writer = frame(bench.spark, rows).write.format(sink).mode("append").options(**bench.options(sink))
+    writer = frame(bench.spark, rows, tokens=tokens).write.format(sink).mode("append").options(**bench.options(sink))
     began = time.perf_counter()
     writer.save(bench.location(table, sink))
     taken = (time.perf_counter() - began) * 1000
