@@ -74,9 +74,9 @@ class Committers:
                 done = {str(user): int(epoch) for user, epoch in planned.done.items()}
                 return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=facts.defaults)
             case Verb.COMMIT_EPOCH:
-                reports = decode_reports(request)
+                reports = _reports(request)
                 version = await committer.commit_epoch(
-                    query_of(reports, request.epoch),
+                    _query_of(reports, request.epoch),
                     Epoch(request.epoch),
                     reports,
                     schema=request.schema,
@@ -86,7 +86,7 @@ class Committers:
                 return Answer(version=version)
             case Verb.COMMIT_BATCH:
                 version = await committer.commit_batch(
-                    CommitUser(request.user), decode_reports(request), schema=request.schema, settings=settings, txn=txn
+                    CommitUser(request.user), _reports(request), schema=request.schema, settings=settings, txn=txn
                 )
                 return Answer(version=version)
 
@@ -94,9 +94,6 @@ class Committers:
         """A run of a query begins or has ended: what was remembered of it is read afresh. Never waits."""
         for committer in list(self._tables.values()):
             committer.begin_run(user)
-
-    def idle(self) -> bool:
-        return all(committer.idle() for committer in self._tables.values())
 
     def _committer(self, options: Options) -> TableCommitter:
         """The table's committer; two spellings of one location share it."""
@@ -119,11 +116,11 @@ class Committers:
         return self._known[asked]
 
 
-def decode_reports(request: Request) -> list[Report | None]:
+def _reports(request: Request) -> list[Report | None]:
     return [decode_report(data) if data else None for data in request.reports]
 
 
-def query_of(reports: Sequence[Report | None], epoch: int) -> CommitUser:
+def _query_of(reports: Sequence[Report | None], epoch: int) -> CommitUser:
     """The query that an epoch's reports are of: a commit worker knows it only from them."""
     users = {report.attempt.user for report in reports if report is not None}
     if len(users) != 1:

@@ -58,7 +58,7 @@ class CommitterService:
     def __init__(self, committers: Committers, session: Session) -> None:
         self._committers = committers
         self._session = session
-        self._defaults: Mapping[str, str] | None = None
+        self._defaults: dict[str, Mapping[str, str]] = {}
         self.directory = tempfile.mkdtemp(prefix="lakecommit-", dir=_short_directory())
         self._key = secrets.token_bytes(32)
         key_file = os.open(os.path.join(self.directory, _KEY), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -131,7 +131,7 @@ class CommitterService:
             request = wire.decode_request(data)
             # Asked on the connection's own thread: the session may be slow, and the loop serves all tables.
             facts = self._session.facts(request)
-            self._publish(facts.defaults)
+            self._publish(request.session, facts.defaults)
             return self.run(self._committers.answer(request, facts))
         except LakecommitError as error:
             return wire.failure(error)
@@ -139,22 +139,22 @@ class CommitterService:
             _log.exception("the committer failed")
             return wire.failure(error)
 
-    def _publish(self, defaults: Mapping[str, str]) -> None:
-        """Leaves the session's defaults beside the key, for workers that have to go on without this service."""
+    def _publish(self, session: str, defaults: Mapping[str, str]) -> None:
+        """Leaves each session's defaults beside the key, for workers that have to go on without this service."""
         with self._closing:
-            if defaults != self._defaults and not self._closed:
+            if defaults != self._defaults.get(session, {}) and not self._closed:
+                self._defaults[session] = dict(defaults)
                 path = Path(self.directory, _DEFAULTS)
                 aside = path.with_suffix(".new")
                 aside.touch(mode=0o600)
-                aside.write_text(json.dumps(dict(defaults)))
+                aside.write_text(json.dumps(self._defaults))
                 aside.replace(path)
-                self._defaults = dict(defaults)
 
 
-def last_defaults(directory: str) -> Mapping[str, str]:
-    """The session's defaults as the service at `directory` last knew them; none where it left nothing."""
+def last_defaults(directory: str, session: str) -> Mapping[str, str]:
+    """A session's defaults as the service at `directory` last knew them; none where it left nothing."""
     try:
-        found = json.loads(Path(directory, _DEFAULTS).read_text())
+        found = json.loads(Path(directory, _DEFAULTS).read_text()).get(session, {})
     except (OSError, ValueError):
         return {}
     return {str(key): str(value) for key, value in found.items()}

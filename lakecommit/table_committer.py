@@ -202,10 +202,6 @@ class TableCommitter:
         """
         self._stale.add(user)
 
-    def idle(self) -> bool:
-        """Whether nothing with rows is pending here."""
-        return not any(next_run(progress, self._empty_epochs) for progress in self._progress.values())
-
     def _forget(self, user: CommitUser) -> None:
         self._forget_progress(user)
         self._table = None

@@ -37,6 +37,6 @@ def submit(request: Request) -> Submitted:
             return Submitted(ask(directory, request), inline=False)
         except Unreachable as error:
             _log.warning("the committer in the driver cannot be reached (%s): committing inline", error)
-            facts = Facts(defaults=last_defaults(directory))
+            facts = Facts(defaults=last_defaults(directory, request.session))
     committers = Committers(empty_epochs=INLINE_EMPTY_EPOCHS)
     return Submitted(asyncio.run(committers.answer(request, facts)), inline=True)

@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from lakecommit.committers import Facts, decode_reports, query_of
+from lakecommit.committers import Facts
 from lakecommit.model import CommitUser, Epoch
+from lakecommit.state.codec import decode_report
 from lakecommit.wire import Request, Verb
 
 SETTING_PREFIX = "spark.lakecommit."
@@ -28,7 +29,7 @@ class SparkSessions:
         self._sessions: dict[str, SparkSession] = {}
         self._defaults: dict[str, Mapping[str, str]] = {}
         self._runs: dict[CommitUser, str] = {}
-        # py4j opens a connection for each thread that calls, which takes longer than everything that is asked here.
+        # py4j keeps a connection for each thread that calls: one for all requests, not one for each.
         self._jvm = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lakecommit-py4j")
 
     def add(self, session_id: str, spark: SparkSession) -> None:
@@ -64,11 +65,18 @@ class SparkSessions:
             return Facts(queries=queries)
         offsets = None
         if request.verb is Verb.COMMIT_EPOCH:
-            user = query_of(decode_reports(request), request.epoch)
-            offsets = self._jvm.submit(_planned_offsets, spark, user, Epoch(request.epoch)).result()
+            offsets = self._offsets(spark, request)
         if not request.streaming or request.session not in self._defaults:
             self._read_defaults(request.session)
         return Facts(self._defaults[request.session], queries, offsets)
+
+    def _offsets(self, spark: SparkSession, request: Request) -> str | None:
+        """Any report names the query; whether all of them do is the committer's to check."""
+        report = next((data for data in request.reports if data), None)
+        if report is None:
+            return None
+        user = decode_report(report).attempt.user
+        return self._jvm.submit(_planned_offsets, spark, user, Epoch(request.epoch)).result()
 
     def _read_defaults(self, session_id: str) -> None:
         """Asks the session for its settings, which takes some forty milliseconds: not in an epoch's path."""

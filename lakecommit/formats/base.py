@@ -63,10 +63,9 @@ S = TypeVar("S", bound=TableState)
 
 @dataclass(frozen=True, slots=True)
 class Committed(Generic[S]):
-    """The draft is in the table, in the version of `state`; `attempts` counts the versions that were tried."""
+    """The draft is in the table, in the version of `state`."""
 
     state: S
-    attempts: int
 
 
 @dataclass(frozen=True, slots=True)

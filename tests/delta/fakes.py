@@ -16,6 +16,7 @@ from lakecommit.errors import StoreError
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.model import DataFile, Draft
 from lakecommit.storage.base import AlreadyThere, Created, CreateOutcome, Found, NotModified, ObjectInfo
+from tests.fake_clock import FakeClock
 
 T = TypeVar("T")
 
@@ -28,23 +29,6 @@ SCHEMA = json.dumps(
         ],
     }
 )
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.wall = 1_700_000_000_000
-        self.boot = 5_000
-
-    def wall_ms(self) -> int:
-        return self.wall
-
-    def boot_ms(self) -> int:
-        return self.boot
-
-    async def sleep(self, seconds: float) -> None:
-        self.wall += int(seconds * 1000)
-        self.boot += int(seconds * 1000)
-        await asyncio.sleep(0)
 
 
 class FakeStore:

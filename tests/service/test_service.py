@@ -8,6 +8,7 @@ import socket
 import stat
 import struct
 import threading
+from dataclasses import replace
 from multiprocessing import AuthenticationError, connection
 from pathlib import Path
 
@@ -187,10 +188,13 @@ def test_closing_leaves_nobody_waiting(service, committers):
     assert raised
 
 
-def test_the_sessions_defaults_stay_for_workers_that_go_on_alone(service):
-    assert last_defaults(service.directory) == {}
-    ask(service.directory, REQUEST)
-    assert last_defaults(service.directory) == {"compression": "none"}
+def test_each_sessions_defaults_stay_for_workers_that_go_on_alone(service, committers):
+    assert last_defaults(service.directory, "one") == {}
+    for session in ("one", "two"):
+        committers.facts = lambda request: Facts(defaults={"compression": f"of {request.session}"})
+        ask(service.directory, replace(REQUEST, session=session))
+    assert last_defaults(service.directory, "one") == {"compression": "of one"}
+    assert last_defaults(service.directory, "two") == {"compression": "of two"}
     assert stat.S_IMODE(os.stat(Path(service.directory, "defaults.json")).st_mode) == 0o600
 
 

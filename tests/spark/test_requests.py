@@ -8,8 +8,6 @@ import pytest
 
 from .streams import Source
 
-SLOW = 60
-
 
 @pytest.fixture
 def stored(local_s3):

@@ -18,7 +18,8 @@ from lakecommit.model import Report
 from lakecommit.state.codec import decode_manifest
 from lakecommit.state.layout import manifest_path
 from lakecommit.writing.attempt import WriterSettings, write_attempt, write_attempt_on_loop
-from tests.writing.tools import ATTEMPT, FakeClock, RecordingStore, column, plan_of, until
+from tests.fake_clock import FakeClock
+from tests.writing.tools import ATTEMPT, RecordingStore, column, plan_of, until
 
 PLAN = plan_of([column("region", "string"), column("v", "long")], ["region"])
 

@@ -16,7 +16,8 @@ from lakecommit.writing.encode import EncodedFile
 from lakecommit.writing.settings import WriterSettings
 from lakecommit.writing.spool import Spool
 from lakecommit.writing.uploads import UPLOAD_DEADLINE_MS, Uploads
-from tests.writing.tools import ATTEMPT, FakeClock, RecordingStore, column, plan_of, until
+from tests.fake_clock import FakeClock
+from tests.writing.tools import ATTEMPT, RecordingStore, column, plan_of, until
 
 T = TypeVar("T")
 PLAN = plan_of([column("c", "long")])

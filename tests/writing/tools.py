@@ -21,23 +21,6 @@ from lakecommit.writing.settings import WriterSettings
 ATTEMPT = Attempt(CommitUser("query-1"), Epoch(7), TaskId(3), AttemptId("0123456789abcdef" * 2))
 
 
-class FakeClock:
-    def __init__(self) -> None:
-        self.wall = 1_700_000_000_000
-        self.boot = 5_000_000
-
-    def wall_ms(self) -> int:
-        return self.wall
-
-    def boot_ms(self) -> int:
-        return self.boot
-
-    async def sleep(self, seconds: float) -> None:
-        self.wall += int(seconds * 1000)
-        self.boot += int(seconds * 1000)
-        await asyncio.sleep(0)
-
-
 class RecordingStore:
     """Keeps objects in memory. `events` holds ("begin" | "end" | "delete", path); `on_put` may wait or raise."""
 

@@ -129,10 +129,10 @@ class DeltaFormat:
         path = commit_path(version.state.version)
         outcome = await create_once(self._store, path, version.body, clock=self._clock, random=self._random)
         if isinstance(outcome, Mine):
-            return Committed(replace(version.state, etag=outcome.etag), attempts=1)
+            return Committed(replace(version.state, etag=outcome.etag))
         if log.parse_commit(version.state.version, outcome.body).txn_id == draft.txn_id:
             found = Found(outcome.body, outcome.etag)
-            return Committed(log.follow(state, found, now), attempts=1)
+            return Committed(log.follow(state, found, now))
         winner = log.follow(state, Found(outcome.body, outcome.etag), now)
         return Moved(await log.read_forward(self._store, self._clock, winner))
 
