@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -15,6 +16,27 @@ class Clock(Protocol):
         """Milliseconds since boot, never backwards; goes on while the machine sleeps, where the platform can."""
 
     async def sleep(self, seconds: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time on both clocks."""
+
+    wall_ms: int
+    boot_ms: int
+
+    @staticmethod
+    def of(clock: Clock) -> Moment:
+        return Moment(clock.wall_ms(), clock.boot_ms())
+
+    def is_older_than(self, age_ms: int, now: Moment) -> bool:
+        """Whether more than `age_ms` has passed on either clock, or the wall clock went back as far."""
+        return abs(now.wall_ms - self.wall_ms) > age_ms or now.boot_ms - self.boot_ms > age_ms
+
+    def is_surely_older_than(self, age_ms: int, now: Moment) -> bool:
+        """Whether more than `age_ms` has passed on both clocks: neither a clock set forward nor one that stood still
+        in a sleep makes something look older than it is."""
+        return now.wall_ms - self.wall_ms > age_ms and now.boot_ms - self.boot_ms > age_ms
 
 
 class SystemClock:

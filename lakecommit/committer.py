@@ -202,7 +202,7 @@ def _check_offsets(progress: Progress, epoch: Epoch, offsets: str | None) -> Non
 
 
 def _replayed(progress: Progress, event: Replayed) -> Progress:
-    _check_dense(progress.user, event.marks, event.pending)
+    check_dense(progress.user, event.marks, event.pending)
     return replace(progress, phase=Phase.READY, marks=event.marks, newest_seal=event.newest_seal, pending=event.pending)
 
 
@@ -240,7 +240,7 @@ def _marks_seen(progress: Progress, event: MarksSeen) -> Progress:
     return replace(progress, marks=event.marks, pending=pending)
 
 
-def _check_dense(user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch]) -> None:
+def check_dense(user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch]) -> None:
     expected = -1 if marks.mark is None else int(marks.mark)
     for seal in pending:
         expected += 1

@@ -63,7 +63,9 @@ class Committers:
         """Does what `request` asks. Raises what goes wrong; nothing of it is remembered."""
         options = parse_options(request.options, streaming=request.streaming, defaults=facts.defaults)
         committer = self._committer(options)
-        settings = TableSettings(options.partition_by, options.table_properties, options.user_metadata)
+        settings = TableSettings(
+            options.partition_by, options.table_properties, options.user_metadata, options.accept_table_id
+        )
         txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
         match request.verb:
             case Verb.PLAN:

@@ -27,6 +27,7 @@ class TableSettings:
     partition_columns: tuple[str, ...] | None
     properties: Mapping[str, str]
     user_metadata: str | None = None
+    accepted_table_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ only what lies after the marks, so the cost depends on what is under way.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 
 from lakecommit.errors import LakecommitError
-from lakecommit.formats.base import TableState
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Marks, Seal, TaskId, own_mark_id
-from lakecommit.replay import OBJECTS_IN_FLIGHT, ReadState, StoredSeal, read_seal
+from lakecommit.formats.base import TableState, marks_of
+from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Marks, Seal, TaskId
+from lakecommit.parallel import in_parallel
+from lakecommit.replay import ReadState, StoredSeal, read_seal
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found, Get
 
@@ -65,7 +65,7 @@ class UserStatus:
 
 async def users_of(store: ReadState, table: TableState | None) -> list[UserStatus]:
     """Every commit user that has state below the table, ordered by name. `table` is None where there is no table."""
-    return [await user_status(store, user, _marks(table, user)) async for user in _users(store)]
+    return [await user_status(store, user, marks_of(table, user)) async for user in _users(store)]
 
 
 async def user_status(store: ReadState, user: CommitUser, marks: Marks) -> UserStatus:
@@ -104,7 +104,6 @@ async def _sealed_epoch(store: Get, user: CommitUser, epoch: Epoch, manifests: S
 
 async def _count(store: Get, epoch: Epoch, seal: Seal | None, manifests: Sequence[_Named]) -> StagedEpoch:
     """Adds up the epoch's manifests; those that the seal names and nobody can read make it incomplete."""
-    slots = asyncio.Semaphore(OBJECTS_IN_FLIGHT)
     winners: dict[tuple[TaskId, AttemptId], int] = (
         {} if seal is None else {(w.task, w.attempt): w.manifests for w in seal.winners}
     )
@@ -112,8 +111,7 @@ async def _count(store: Get, epoch: Epoch, seal: Seal | None, manifests: Sequenc
     async def figures(named: _Named) -> tuple[int, int, int] | str:
         path = layout.manifest_path(*named)
         try:
-            async with slots:
-                found = await store.get(path)
+            found = await store.get(path)
             if not isinstance(found, Found):
                 return f"manifest {path} went away while it was looked at; look again"
             manifest = codec.decode_manifest(found.body, path)
@@ -125,7 +123,7 @@ async def _count(store: Get, epoch: Epoch, seal: Seal | None, manifests: Sequenc
     files = rows = size_bytes = lost_files = 0
     problems: list[str] = []
     for (attempt, number), counted in zip(
-        manifests, await asyncio.gather(*(figures(named) for named in manifests)), strict=True
+        manifests, await in_parallel(figures(named) for named in manifests), strict=True
     ):
         wins = seal is None or number < winners.get((attempt.task, attempt.id), 0)
         if isinstance(counted, str):
@@ -148,13 +146,6 @@ def _missing(epoch: Epoch, winners: dict[tuple[TaskId, AttemptId], int], manifes
     if not missing:
         return []
     return [f"{missing} manifests that the seal of epoch {epoch} names are missing; restore them from a backup"]
-
-
-def _marks(table: TableState | None, user: CommitUser) -> Marks:
-    if table is None:
-        return Marks()
-    mark, own = table.mark(user), table.mark(own_mark_id(user))
-    return Marks(None if mark is None else Epoch(mark), None if own is None else Epoch(own))
 
 
 async def _users(store: ReadState) -> AsyncIterator[CommitUser]:

@@ -15,6 +15,10 @@ TaskId = NewType("TaskId", int)
 AttemptId = NewType("AttemptId", str)
 
 OWN_MARK_PREFIX = "lakecommit:"
+BATCH_PREFIX = "batch-"
+
+# How long after its manifest an attempt may still be uploading.
+UPLOAD_DEADLINE_MS = 10 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,11 @@ class Draft:
     files: tuple[DataFile, ...]
     details: Mapping[str, object] = field(default_factory=dict)
     user_metadata: str | None = None
+
+
+def is_batch(user: CommitUser) -> bool:
+    """Whether a commit user is a batch write. A stream that has sealed nothing yet would look the same otherwise."""
+    return user.startswith(BATCH_PREFIX)
 
 
 def own_mark_id(user: CommitUser) -> str:

@@ -23,6 +23,7 @@ MAX_TXN_VERSION = 2**63 - 1
 class Applies(enum.Enum):
     BOTH = "batch, stream"
     BATCH = "batch"
+    STREAM = "stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,15 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "",
         "any text",
         "Kept with each version that this write commits; `DESCRIBE HISTORY` shows it.",
+    ),
+    Declaration(
+        "acceptTableId",
+        Applies.STREAM,
+        _text,
+        None,
+        "",
+        "the id of the table as it is now, as the error names it",
+        "Lets a query go on, with what it has pending, after the table under it was replaced by another.",
     ),
 )
 

@@ -41,6 +41,7 @@ class Options:
     txn_app_id: str | None
     txn_version: int | None
     user_metadata: str | None
+    accept_table_id: str | None
     table_properties: Mapping[str, str]
     # Never shown: credentials are among them.
     store_options: Mapping[str, str] = field(repr=False)
@@ -58,11 +59,13 @@ def parse_options(raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[
     if "path" in preset.own:
         raise InvalidInput(f"{SESSION_PREFIX}path would send every write to one table; unset it and name the table")
     for name in given.own:
-        if streaming and _DECLARED[name].applies is Applies.BATCH:
+        if not _applies(name, streaming):
             raise InvalidInput(
                 f"option {name} is for batch writes, and a stream keeps its progress under its query id; leave it out"
+                if streaming
+                else f"option {name} is for streams; leave it out of a batch write"
             )
-    texts = {name: text for name, text in preset.own.items() if not streaming or _applies_to_streams(name)}
+    texts = {name: text for name, text in preset.own.items() if _applies(name, streaming)}
     texts |= given.own
     values = {
         each.name: _value(each, texts[each.name]) if each.name in texts else each.default for each in DECLARATIONS
@@ -79,6 +82,7 @@ def parse_options(raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[
         txn_app_id=values["txnAppId"],
         txn_version=values["txnVersion"],
         user_metadata=values["userMetadata"],
+        accept_table_id=values["acceptTableId"],
         table_properties=properties,
         store_options=preset.store | given.store,
     )
@@ -145,8 +149,8 @@ def _unknown(prefix: str, given: str) -> InvalidInput:
     )
 
 
-def _applies_to_streams(name: str) -> bool:
-    return _DECLARED[name].applies is Applies.BOTH
+def _applies(name: str, streaming: bool) -> bool:
+    return _DECLARED[name].applies in (Applies.BOTH, Applies.STREAM if streaming else Applies.BATCH)
 
 
 _DECLARED = {each.name: each for each in DECLARATIONS}

@@ -6,21 +6,24 @@ only make an epoch look pending that is done, which the next look at the marks c
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 from lakecommit.committer import SealedEpoch
 from lakecommit.errors import ContradictoryState, CorruptState
+from lakecommit.formats.base import TableFormat
 from lakecommit.model import Attempt, CommitUser, DataFile, Epoch, Manifest, Marks, Pending, Seal, Winner
+from lakecommit.parallel import in_parallel
 from lakecommit.state import codec, layout
-from lakecommit.storage.base import Found, Get, List
+from lakecommit.storage.base import Found, Get, GetRange, List
 
-OBJECTS_IN_FLIGHT = 16
+# A pending epoch's files are asked for when they are older than this: Delta's VACUUM never takes younger ones.
+VACUUMED_AFTER_MS = 24 * 60 * 60 * 1000
 
 
-class ReadState(Get, List, Protocol):
+class ReadState(Get, GetRange, List, Protocol):
     """The verbs that a replay needs."""
 
 
@@ -45,32 +48,51 @@ class Replay:
     files: tuple[Pending, ...]
 
 
-async def replay(store: ReadState, user: CommitUser, marks: Marks, table_id: str) -> Replay:
+async def replay(
+    store: ReadState, table_format: TableFormat[Any], user: CommitUser, marks: Marks, identity: Identity, now_ms: int
+) -> Replay:
     """Reads what is pending for `user` in a table whose marks are `marks`.
 
     Raises `ContradictoryState` where a seal with rows lies between the own mark and the mark (somebody else's sink went
-    past it) or belongs to another table, `CorruptState` where a seal or a winner's manifest is missing or damaged.
+    past it), belongs to another table or to another chain, or where its files were in the table before the mark
+    expired; `CorruptState` where a seal, a winner's manifest or, after a day, a file is missing or damaged.
     """
-    epochs = await _sealed_epochs(store, user, marks.own)
-    after = [epoch for epoch in epochs if marks.own is None or epoch > marks.own]
-    stored = await _in_parallel([read_seal(store, user, epoch) for epoch in (after or epochs[-1:])])
+    stored = await seals_after(store, user, marks.own)
     newest = stored[-1].as_sealed_epoch() if stored else None
-    if not after:
-        return Replay(newest, (), ())
     for each in stored:
-        check_table(each.seal, table_id)
-    _check_not_passed(user, [each.seal for each in stored], marks.mark)
-    pending = [each for each in stored if marks.mark is None or each.seal.epoch > marks.mark]
+        identity.check(each.seal)
+    _check_chain(stored)
+    after = [each for each in stored if marks.own is None or each.seal.epoch > marks.own]
+    await check_not_passed(store, table_format, user, marks, after)
+    pending = [each for each in after if marks.mark is None or each.seal.epoch > marks.mark]
     files = [await read_pending(store, each.seal) for each in pending]
+    for each, staged in zip(pending, files, strict=True):
+        if now_ms - each.seal.sealed_ms > VACUUMED_AFTER_MS:
+            await _check_present(store, staged)
+    if marks == Marks():
+        await _check_never_held(table_format, user, pending, files, now_ms)
     return Replay(newest, tuple(each.as_sealed_epoch() for each in pending), tuple(files))
 
 
+async def seals_after(store: ReadState, user: CommitUser, own: Epoch | None) -> list[StoredSeal]:
+    """The seals after the own mark, in order; where there is none, the newest of all."""
+    epochs = await _sealed_epochs(store, user, own)
+    after = [epoch for epoch in epochs if own is None or epoch > own]
+    return await in_parallel(read_seal(store, user, epoch) for epoch in (after or epochs[-1:]))
+
+
 async def read_seal(store: Get, user: CommitUser, epoch: Epoch) -> StoredSeal:
-    path = layout.seal_path(user, epoch)
-    found = await store.get(path)
-    if not isinstance(found, Found):
+    stored = await find_seal(store, user, epoch)
+    if stored is None:
+        path = layout.seal_path(user, epoch)
         raise CorruptState(f"seal {path} is missing; restore it from a backup or a bucket version; nothing was deleted")
-    return checked_seal(found.body, user, epoch)
+    return stored
+
+
+async def find_seal(store: Get, user: CommitUser, epoch: Epoch) -> StoredSeal | None:
+    """The same where the seal may have gone away since it was listed."""
+    found = await store.get(layout.seal_path(user, epoch))
+    return checked_seal(found.body, user, epoch) if isinstance(found, Found) else None
 
 
 def checked_seal(body: bytes, user: CommitUser, epoch: Epoch) -> StoredSeal:
@@ -98,27 +120,33 @@ def check_same_epoch(ours: Seal, theirs: Seal) -> None:
         )
 
 
-def check_table(seal: Seal, table_id: str) -> None:
-    if seal.table_id != table_id:
-        raise ContradictoryState(
-            f"epoch {seal.epoch} of query {seal.user} was sealed for the table with id {seal.table_id}, but the table "
-            f"here has id {table_id}: it was replaced or recreated; nothing was committed; start the query with a new "
-            "checkpointLocation"
-        )
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which table this is. `accepted` is the id that the user has named to go on with where it was replaced."""
+
+    table_id: str
+    accepted: str | None = None
+
+    def check(self, seal: Seal) -> None:
+        if seal.table_id != self.table_id and (self.accepted is None or self.accepted != self.table_id):
+            raise ContradictoryState(
+                f"epoch {seal.epoch} of query {seal.user} was sealed for the table with id {seal.table_id}, but the "
+                f"table here has id {self.table_id or 'none'}: it was replaced or recreated; nothing was committed. "
+                f"To go on with the table as it is, set the option acceptTableId={self.table_id}; otherwise start the "
+                "query with a new checkpointLocation"
+            )
 
 
 async def read_pending(store: Get, seal: Seal) -> Pending:
     """The files of the winners of `seal`, from their manifests: present, intact, as many as the seal says."""
-    slots = asyncio.Semaphore(OBJECTS_IN_FLIGHT)
 
     async def winner_manifests(winner: Winner) -> list[Manifest]:
         attempt = Attempt(seal.user, seal.epoch, winner.task, winner.attempt)
         return checked_manifests(attempt, winner, [await read(attempt, n) for n in range(winner.manifests)])
 
     async def read(attempt: Attempt, number: int) -> bytes:
-        async with slots:
-            path = layout.manifest_path(attempt, number)
-            found = await store.get(path)
+        path = layout.manifest_path(attempt, number)
+        found = await store.get(path)
         if not isinstance(found, Found):
             raise CorruptState(
                 f"manifest {path} is missing, but the seal of epoch {seal.epoch} names it: its files cannot be "
@@ -126,7 +154,7 @@ async def read_pending(store: Get, seal: Seal) -> Pending:
             )
         return found.body
 
-    manifests = await asyncio.gather(*(winner_manifests(winner) for winner in seal.winners))
+    manifests = await in_parallel(winner_manifests(winner) for winner in seal.winners)
     return pending_of(seal, [manifest for group in manifests for manifest in group])
 
 
@@ -137,14 +165,16 @@ def checked_manifests(attempt: Attempt, winner: Winner, bodies: Sequence[bytes])
             f"the manifests of task {attempt.task}, attempt {attempt.id} in epoch {attempt.epoch} are not those that "
             "were sealed; restore them from a backup or a bucket version; nothing was committed or deleted"
         )
-    manifests = []
-    for number, body in enumerate(bodies):
-        name = layout.manifest_path(attempt, number)
-        manifest = codec.decode_manifest(body, name)
-        if (manifest.attempt, manifest.number) != (attempt, number):
-            raise CorruptState(f"manifest {name} is of {manifest.attempt}: it was copied from elsewhere")
-        manifests.append(manifest)
-    return manifests
+    return [checked_manifest(body, attempt, number) for number, body in enumerate(bodies)]
+
+
+def checked_manifest(body: bytes, attempt: Attempt, number: int) -> Manifest:
+    """The manifest in `body`, which must be the one of its name."""
+    name = layout.manifest_path(attempt, number)
+    manifest = codec.decode_manifest(body, name)
+    if (manifest.attempt, manifest.number) != (attempt, number):
+        raise CorruptState(f"manifest {name} is of {manifest.attempt}: it was copied from elsewhere")
+    return manifest
 
 
 def pending_of(seal: Seal, manifests: Sequence[Manifest]) -> Pending:
@@ -160,23 +190,14 @@ def pending_of(seal: Seal, manifests: Sequence[Manifest]) -> Pending:
 async def _sealed_epochs(store: List, user: CommitUser, own: Epoch | None) -> list[Epoch]:
     """Epochs that have a seal, in order, from the one of the own mark on: that one is usually the newest."""
     if own:
-        epochs = await _list_epochs(store, user, layout.seal_path(user, Epoch(own - 1)))
+        epochs = await list_sealed_epochs(store, user, layout.seal_path(user, Epoch(own - 1)))
         if epochs:
             return epochs
-    return await _list_epochs(store, user, None)
+    return await list_sealed_epochs(store, user)
 
 
-async def _in_parallel(reads: Sequence[Coroutine[Any, Any, StoredSeal]]) -> list[StoredSeal]:
-    slots = asyncio.Semaphore(OBJECTS_IN_FLIGHT)
-
-    async def one(read: Coroutine[Any, Any, StoredSeal]) -> StoredSeal:
-        async with slots:
-            return await read
-
-    return await asyncio.gather(*(one(read) for read in reads))
-
-
-async def _list_epochs(store: List, user: CommitUser, start_after: str | None) -> list[Epoch]:
+async def list_sealed_epochs(store: List, user: CommitUser, start_after: str | None = None) -> list[Epoch]:
+    """Epochs that have a seal, in order, those after the path `start_after`."""
     epochs = []
     async for page in store.list(layout.seals_prefix(user), start_after=start_after):
         for info in page:
@@ -186,12 +207,79 @@ async def _list_epochs(store: List, user: CommitUser, start_after: str | None) -
     return epochs
 
 
-def _check_not_passed(user: CommitUser, seals: Sequence[Seal], mark: Epoch | None) -> None:
-    passed = [s.epoch for s in seals if mark is not None and s.epoch <= mark and any(w.manifests for w in s.winners)]
+async def passed_epochs(
+    store: Get, table_format: TableFormat[Any], marks: Marks, after: Sequence[StoredSeal]
+) -> list[Pending]:
+    """The epochs of seals after the own mark that somebody else's sink went past, and whose files are not in the table.
+
+    Their files may be in it where it is the own mark that has expired.
+    """
+    seals = [each for each in after if marks.mark is not None and each.seal.epoch <= marks.mark]
+    staged = [await read_pending(store, each.seal) for each in seals if not each.as_sealed_epoch().empty]
+    if not staged:
+        return []
+    named = (await table_format.named([file.path for each in staged for file in each.files])).paths
+    return [each for each in staged if not all(file.path in named for file in each.files)]
+
+
+async def check_not_passed(
+    store: Get, table_format: TableFormat[Any], user: CommitUser, marks: Marks, after: Sequence[StoredSeal]
+) -> None:
+    passed = [each.epoch for each in await passed_epochs(store, table_format, marks, after)]
     if passed:
         raise ContradictoryState(
             f"epochs {passed[:20]} of query {user} are sealed and not committed by lakecommit, but the mark is at "
-            f"{mark}: another sink went past them. Rows that it did not write itself are missing from the table; "
-            "their files are kept; nothing was committed. Compare the table with the source, then start with a new "
-            "checkpointLocation"
+            f"{marks.mark}: another sink went past them, and their rows may be missing from the table; their files are "
+            "kept; nothing was committed. Run 'lakecommit recover' on the table, which commits what is missing, then "
+            "start the query again"
+        )
+
+
+def _check_chain(stored: Sequence[StoredSeal]) -> None:
+    for before, after in pairwise(stored):
+        if after.seal.previous != before.digest:
+            raise ContradictoryState(
+                f"the seal of epoch {after.seal.epoch} of query {after.seal.user} does not follow the one of epoch "
+                f"{before.seal.epoch}: state of two histories lies in one place; nothing was committed; restore the "
+                "state under _lakecommit from one backup"
+            )
+
+
+async def _check_present(store: GetRange, pending: Pending) -> None:
+    """A sealed file is complete; but Delta's VACUUM takes what no snapshot names after its retention of days."""
+    sizes = await in_parallel(store.size(file.path) for file in pending.files)
+    missing = [file.path for file, size in zip(pending.files, sizes, strict=True) if size is None]
+    if missing:
+        raise CorruptState(
+            f"{len(missing)} of {len(pending.files)} files of epoch {pending.epoch} of query {pending.user} are gone, "
+            f"the first is {missing[0]}: the epoch was pending for so long that a vacuum took them; nothing was "
+            "committed; restore them from a backup, or save what is left with 'lakecommit recover --export' and drop "
+            "the epoch with 'lakecommit recover --discard'"
+        )
+
+
+async def _check_never_held(
+    table_format: TableFormat[Any],
+    user: CommitUser,
+    pending: Sequence[StoredSeal],
+    files: Sequence[Pending],
+    now_ms: int,
+) -> None:
+    """Seals but no mark: a query's first epochs, unless the table has forgotten the mark. The log can tell."""
+    staged = [each for each in files if each.files]
+    if not staged:
+        return
+    names = await table_format.named([file.path for each in staged for file in each.files])
+    held = [each.epoch for each in staged if any(file.path in names.paths for file in each.files)]
+    if held:
+        raise ContradictoryState(
+            f"epochs {held[:20]} of query {user} are in the table, but its mark is not: the table expires marks "
+            "(delta.setTransactionRetentionDuration) and the query was off for longer; nothing was committed; start "
+            "the query with a new checkpointLocation from the offsets that follow, and unset the property"
+        )
+    if not names.whole and now_ms - pending[0].seal.sealed_ms > VACUUMED_AFTER_MS:
+        raise ContradictoryState(
+            f"epoch {pending[0].seal.epoch} of query {user} was sealed over a day ago, its mark is not in the table, "
+            "and the log no longer goes back so far: whether it was committed cannot be known; nothing was committed; "
+            "look for its rows, then commit or drop it with 'lakecommit recover' or start with a new checkpointLocation"
         )

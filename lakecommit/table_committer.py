@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lakecommit.batch_commit import MAX_COMMIT_ATTEMPTS, commit_batch, contended
 from lakecommit.clock import Clock
 from lakecommit.committer import (
     EMPTY_EPOCHS_PER_SNAPSHOT,
@@ -25,14 +26,22 @@ from lakecommit.committer import (
     SealedEpoch,
     Verdict,
     advance,
+    check_dense,
     done_epochs,
     judge_epoch,
     next_run,
     winners_of,
 )
-from lakecommit.drafts import TableSettings, Txn, batch_draft, batch_pending, reported_manifests, stream_draft
-from lakecommit.errors import CommitFailed, ContradictoryState, InvalidInput, LakecommitError, Overtaken
-from lakecommit.formats.base import Committed, TableFormat, TableState, WritePlan
+from lakecommit.drafts import TableSettings, Txn, batch_pending, reported_manifests, stream_draft
+from lakecommit.errors import (
+    CommitFailed,
+    ContradictoryState,
+    CorruptState,
+    InvalidInput,
+    LakecommitError,
+)
+from lakecommit.formats.base import TableFormat, WritePlan
+from lakecommit.housekeeping.table import TableHousekeeper
 from lakecommit.model import (
     CommitUser,
     Epoch,
@@ -41,12 +50,11 @@ from lakecommit.model import (
     Report,
     Seal,
     Winner,
-    own_mark_id,
 )
 from lakecommit.replay import (
+    Replay,
     StoredSeal,
     check_same_epoch,
-    check_table,
     checked_seal,
     pending_of,
     read_pending,
@@ -55,8 +63,9 @@ from lakecommit.replay import (
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Store
 from lakecommit.storage.once import Mine, create_once
+from lakecommit.table_view import TableView
 
-MAX_COMMIT_ATTEMPTS = 1000
+MAX_REPLAYS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +95,11 @@ class TableCommitter:
         self._new_id = new_id
         self._random = random
         self._empty_epochs = empty_epochs
-        self._table: TableState | None = None
+        self._table = TableView(table_format)
         self._progress: dict[CommitUser, Progress] = {}
         self._files: dict[tuple[CommitUser, Epoch], Pending] = {}
         self._stale: set[CommitUser] = set()
+        self._housekeeper = TableHousekeeper(store, table_format, clock)
         # Whoever holds it is the only one that moves `_table`, `_progress` and `_files` across a request.
         self._turn = asyncio.Lock()
 
@@ -111,21 +121,21 @@ class TableCommitter:
         async with self._turn:
             self._drop_stale()
             unknown = [user for user in queries if user not in self._progress]
-            looked = self._table is None or afresh or bool(unknown)
+            looked = self._table.state is None or afresh or bool(unknown)
             if looked:
                 await self._look_or_begin_anew()
             try:
-                plan = self._plan(schema, settings)
+                plan = self._table.plan(schema, settings)
             except InvalidInput:
                 if looked:
                     raise
                 await self._look_or_begin_anew()
-                plan = self._plan(schema, settings)
+                plan = self._table.plan(schema, settings)
             for user in unknown:
                 # What is wrong with a query is said when that query commits; this plan may be another's.
                 with contextlib.suppress(LakecommitError):
-                    await self._start(user)
-            skip = txn is not None and self._reached(txn)
+                    await self._start(user, settings)
+            skip = txn is not None and self._table.has_reached(txn)
             return Planned(plan, done_epochs(self._progress.values()), skip)
 
     async def commit_epoch(
@@ -146,14 +156,14 @@ class TableCommitter:
         async with self._turn:
             self._drop_stale()
             try:
-                if self._table is None:
+                if self._table.state is None:
                     await self._look(user)
-                if await self._judge(user, epoch, offsets) is Verdict.REPEATED:
+                if await self._judge(user, epoch, offsets, settings) is Verdict.REPEATED:
                     self._move(user, Repeated(epoch))
                 else:
                     winners = winners_of(reports, user, epoch)
-                    await self._create_if_missing(schema, settings)
-                    await self._seal(user, epoch, winners, reports, offsets)
+                    await self._table.create_if_missing(schema, settings)
+                    await self._seal(user, epoch, winners, reports, offsets, settings)
                 return await self._commit_pending(user, settings)
             except BaseException:
                 self._forget(user)
@@ -176,24 +186,30 @@ class TableCommitter:
             return None
         async with self._turn:
             pending = batch_pending(user, reports)
-            if self._table is None:
+            if self._table.state is None:
                 await self._look_or_begin_anew()
-            await self._create_if_missing(schema, settings)
-            for _ in range(MAX_COMMIT_ATTEMPTS):
-                table = self._known_table()
-                if txn is not None and self._reached(txn):
-                    raise Overtaken(
-                        f"txnVersion {txn.version} of txnAppId {txn.application_id!r} was committed by somebody else "
-                        "while this write ran: its rows were not added; check that one job at a time uses this txnAppId"
-                    )
-                if table.mark(user) is not None:
-                    raise Overtaken(f"batch write {user} was cleaned up while it slept: run it again")
-                self._check_plans([pending])
-                outcome = await self._format.commit(table, batch_draft(pending, settings, txn))
-                self._table = outcome.state
-                if isinstance(outcome, Committed):
-                    return self._known_table().version
-            raise _contended(self._store.location)
+            await self._table.create_if_missing(schema, settings)
+            version = await commit_batch(self._table, self._format, pending, settings, txn)
+            self._housekeeper.batch_ended(user, reports, lost=False)
+            return version
+
+    async def abort_batch(self, user: CommitUser, reports: Sequence[Report | None]) -> None:
+        """Deletes what a batch write has staged, where its reports prove that nothing of it was committed.
+
+        Spark calls for this also after a commit that failed, whose version may have landed all the same. A report that
+        is missing shows that the commit was never tried. Whatever else is left is found by `lakecommit clean`.
+        """
+        if reports and all(report is not None for report in reports):
+            return
+        self._housekeeper.batch_ended(user, reports, lost=True)
+        await self.tidy()
+
+    async def tidy(self) -> None:
+        """One step of cleaning up behind the writers of this process, beside commits, which never wait for it.
+
+        Never fails: what goes wrong is logged and tried again with the next step.
+        """
+        await self._housekeeper.step(self._table.state)
 
     def begin_run(self, user: CommitUser) -> None:
         """A new run of a query begins, or one has ended: the next call reads afresh what is remembered of it.
@@ -204,7 +220,7 @@ class TableCommitter:
 
     def _forget(self, user: CommitUser) -> None:
         self._forget_progress(user)
-        self._table = None
+        self._table.state = None
 
     def _forget_progress(self, user: CommitUser) -> None:
         self._progress.pop(user, None)
@@ -215,16 +231,9 @@ class TableCommitter:
         while self._stale:
             self._forget(self._stale.pop())
 
-    def _plan(self, schema: str, settings: TableSettings) -> WritePlan:
-        return self._format.plan(self._table, schema, settings.partition_columns, settings.properties)
-
-    async def _create_if_missing(self, schema: str, settings: TableSettings) -> None:
-        if self._table is None:
-            self._table = await self._format.create(schema, settings.partition_columns or (), settings.properties)
-
     async def _look(self, user: CommitUser | None = None) -> None:
         """Reads the table as it is, and moves every query's marks by it. Raises what is wrong with `user`."""
-        self._table = await (self._format.open() if self._table is None else self._format.look(self._table))
+        await self._table.look()
         self._see_marks(user)
 
     async def _look_or_begin_anew(self) -> None:
@@ -235,7 +244,7 @@ class TableCommitter:
         try:
             await self._look()
         except ContradictoryState:
-            self._table = None
+            self._table.state = None
             self._progress.clear()
             self._files.clear()
             await self._look()
@@ -243,25 +252,18 @@ class TableCommitter:
     def _see_marks(self, caller: CommitUser | None) -> None:
         for user in list(self._progress):
             try:
-                self._move(user, MarksSeen(self._marks(user)))
+                self._move(user, MarksSeen(self._table.marks(user)))
             except ContradictoryState:
                 if user == caller:
                     raise
                 # It is theirs to be told, when they read it again.
                 self._forget_progress(user)
 
-    def _marks(self, user: CommitUser) -> Marks:
-        if self._table is None:
-            return Marks()
-        mark, own = self._table.mark(user), self._table.mark(own_mark_id(user))
-        return Marks(None if mark is None else Epoch(mark), None if own is None else Epoch(own))
-
-    async def _start(self, user: CommitUser, *, first_of_run: bool = True) -> Progress:
+    async def _start(self, user: CommitUser, settings: TableSettings, *, first_of_run: bool = True) -> Progress:
         """The progress of a query, replayed from the store where this committer does not know it."""
         if user not in self._progress:
-            marks = self._marks(user)
-            table_id = "" if self._table is None else self._table.table_id
-            found = await replay(self._store, user, marks, table_id)
+            self._housekeeper.query_started(user)
+            marks, found = await self._replay(user, settings)
             progress = advance(
                 Progress(user, first_of_run=first_of_run), Replayed(marks, found.newest_seal, found.pending)
             )
@@ -269,18 +271,40 @@ class TableCommitter:
             self._progress[user] = progress
         return self._progress[user]
 
-    async def _judge(self, user: CommitUser, epoch: Epoch, offsets: str | None) -> Verdict:
+    async def _replay(self, user: CommitUser, settings: TableSettings) -> tuple[Marks, Replay]:
+        """Marks and what is pending after them. Before anything is refused, marks and seals are read again.
+
+        They are two reads: what another driver committed and released in between is missing from the second alone.
+        """
+        for attempt in range(MAX_REPLAYS):
+            marks = self._table.marks(user)
+            try:
+                found = await replay(
+                    self._store, self._format, user, marks, self._table.identity(settings), self._clock.wall_ms()
+                )
+                check_dense(user, marks, found.pending)
+                return marks, found
+            except (CorruptState, ContradictoryState):
+                await self._look()
+                if attempt > 0 and self._table.marks(user) == marks:
+                    raise
+        raise CommitFailed(
+            f"query {user} is committed by somebody else faster than its state can be read; stop all but one driver of "
+            "this query and start it again"
+        )
+
+    async def _judge(self, user: CommitUser, epoch: Epoch, offsets: str | None, settings: TableSettings) -> Verdict:
         """Judges the epoch; before it is refused, marks and seals are read again.
 
         They are two reads, and another driver of this query may have moved on since either.
         """
-        progress = await self._start(user)
+        progress = await self._start(user, settings)
         try:
             return judge_epoch(progress, epoch, offsets)
         except ContradictoryState:
             self._forget(user)
             await self._look(user)
-            await self._start(user, first_of_run=progress.first_of_run)
+            await self._start(user, settings, first_of_run=progress.first_of_run)
             return judge_epoch(self._progress[user], epoch, offsets)
 
     async def _seal(
@@ -290,15 +314,16 @@ class TableCommitter:
         winners: tuple[Winner, ...],
         reports: Sequence[Report | None],
         offsets: str | None,
+        settings: TableSettings,
     ) -> None:
         """Precondition: the epoch was judged fresh. Postcondition: its seal is durable and it is pending."""
         progress = self._move(user, Reported(epoch))
         previous = None if progress.newest_seal is None else progress.newest_seal.digest
-        table = self._known_table()
+        table = self._table.known
         seal = Seal(user, epoch, winners, previous, table.table_id, offsets, self._clock.wall_ms())
         pending = pending_of(seal, reported_manifests(seal, reports))
         # What does not fit as far as is known is refused while Spark would still run the epoch anew.
-        self._check_plans([pending])
+        self._table.check_plans([pending], settings)
         body = codec.encode_seal(seal)
         path = layout.seal_path(user, epoch)
         outcome = await create_once(self._store, path, body, clock=self._clock, random=self._random)
@@ -307,19 +332,21 @@ class TableCommitter:
         else:
             # Somebody sealed this epoch before us: their attempts won, and ours have lost.
             stored = checked_seal(outcome.body, user, epoch)
-            check_table(stored.seal, table.table_id)
+            self._table.identity(settings).check(stored.seal)
             check_same_epoch(seal, stored.seal)
-            pending = await read_pending(self._store, stored.seal)
-            # It may also be committed by now: after this look the marks decide.
+            # It may be committed by now, and even released: after this look the marks decide.
             await self._look(user)
+            if not self._table.is_done(user, epoch):
+                pending = await read_pending(self._store, stored.seal)
+        self._housekeeper.sealed(stored)
         self._files[user, epoch] = pending
         self._move(user, Sealed(stored.as_sealed_epoch()))
 
     async def _commit_pending(self, user: CommitUser, settings: TableSettings) -> int | None:
         """Commits the pending epochs of all queries as one snapshot, in order, until nothing with rows is pending."""
         for _ in range(MAX_COMMIT_ATTEMPTS):
-            runs = self._fitting_runs(user)
-            table = self._known_table()
+            runs = self._fitting_runs(user, settings)
+            table = self._table.known
             if not runs:
                 mark = table.mark(user)
                 newest = self._progress[user].newest
@@ -327,17 +354,17 @@ class TableCommitter:
             outcome = await self._format.commit(
                 table, stream_draft(self._new_id(), runs, self._files, settings.user_metadata)
             )
-            self._table = outcome.state
+            self._table.state = outcome.state
             self._see_marks(user)
-        raise _contended(self._store.location)
+        raise contended(self._store.location)
 
-    def _fitting_runs(self, caller: CommitUser) -> dict[CommitUser, Sequence[SealedEpoch]]:
+    def _fitting_runs(self, caller: CommitUser, settings: TableSettings) -> dict[CommitUser, Sequence[SealedEpoch]]:
         """What each query has to commit. Raises where the caller's does not fit; another's is left pending."""
         runs: dict[CommitUser, Sequence[SealedEpoch]] = {}
         for user, progress in self._progress.items():
             run = next_run(progress, self._empty_epochs)
             try:
-                self._check_plans([self._files[user, seal.epoch] for seal in run])
+                self._table.check_plans([self._files[user, seal.epoch] for seal in run], settings)
             except LakecommitError:
                 if user == caller:
                     raise
@@ -346,11 +373,6 @@ class TableCommitter:
                 runs[user] = run
         return runs
 
-    def _check_plans(self, pending: Sequence[Pending]) -> None:
-        table = self._known_table()
-        for plan in {each.plan for each in pending if each.plan is not None}:
-            self._format.check(table, WritePlan.from_json(plan))
-
     def _move(self, user: CommitUser, event: Any) -> Progress:
         progress = advance(self._progress[user], event)
         self._progress[user] = progress
@@ -358,18 +380,3 @@ class TableCommitter:
         for key in [key for key in self._files if key[0] == user and key[1] not in kept]:
             del self._files[key]
         return progress
-
-    def _reached(self, txn: Txn) -> bool:
-        mark = None if self._table is None else self._table.mark(txn.application_id)
-        return mark is not None and mark >= txn.version
-
-    def _known_table(self) -> TableState:
-        assert self._table is not None, "the table was opened or created before"
-        return self._table
-
-
-def _contended(location: str) -> CommitFailed:
-    return CommitFailed(
-        f"{MAX_COMMIT_ATTEMPTS} versions of {location} in a row were taken by other writers; what is staged is kept: "
-        "run the query again when the table is less busy"
-    )

@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from lakecommit.errors import ContradictoryState
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
+from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
 from lakecommit.options import parse_options
 from lakecommit.spark_ext import committer_link
 from lakecommit.spark_ext.task import run_task, sealed_already
@@ -35,7 +35,7 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: str) -> None:
         self._schema = schema
         self._options = _everywhere(options)
-        self._user = CommitUser(str(uuid.uuid4()))
+        self._user = CommitUser(f"{BATCH_PREFIX}{uuid.uuid4()}")
         self._planned = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=False)).answer
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:

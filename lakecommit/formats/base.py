@@ -7,12 +7,12 @@ is a `TableState` value that the committer holds and hands back.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
-from lakecommit.model import Draft
+from lakecommit.model import CommitUser, Draft, Epoch, Marks, own_mark_id
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
@@ -57,6 +57,17 @@ class TableState(Protocol):
     def mark(self, application_id: str) -> int | None:
         """The version that `application_id` has reached (Delta: `txn`), None where it never committed."""
 
+    def mark_set_ms(self, application_id: str) -> int | None:
+        """When that version was reached, on the wall clock of who set it; None where the table does not say."""
+
+
+def marks_of(table: TableState | None, user: CommitUser) -> Marks:
+    """How far `user` has come in the table; nowhere where there is none."""
+    if table is None:
+        return Marks()
+    mark, own = table.mark(user), table.mark(own_mark_id(user))
+    return Marks(None if mark is None else Epoch(mark), None if own is None else Epoch(own))
+
 
 S = TypeVar("S", bound=TableState)
 
@@ -75,7 +86,19 @@ class Moved(Generic[S]):
     state: S
 
 
+@dataclass(frozen=True, slots=True)
+class LogNames:
+    """Data files that the table's log names, added or removed. `whole` says that the log goes back to its beginning."""
+
+    paths: frozenset[str]
+    whole: bool
+
+
 class TableFormat(Protocol[S]):
+    @property
+    def location(self) -> str:
+        """The table's location as the user knows it, free of credentials."""
+
     async def open(self) -> S | None:
         """Reads the newest state afresh; None where there is no table."""
 
@@ -102,8 +125,21 @@ class TableFormat(Protocol[S]):
         Raises `SchemaMismatch` or `UnsupportedTable`.
         """
 
-    def check(self, state: S, plan: WritePlan) -> None:
-        """Raises `SchemaMismatch` where files written by `plan` no longer fit the table."""
+    def check(self, state: S, plan: WritePlan, accepted_id: str | None = None) -> None:
+        """Raises `SchemaMismatch` where files written by `plan` no longer fit the table.
+
+        Also `ContradictoryState` where they were written for another table, unless this one's id is `accepted_id`.
+        """
+
+    async def named(self, paths: Collection[str]) -> LogNames:
+        """Which of `paths`, data files of lakecommit, the log names as it is now. Expensive; for what no seal decides.
+
+        Raises `CorruptState` where the log cannot say.
+        """
+
+    async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
+        """The marks above `after` that `application_id` has set, one a version; None where the log does not go back
+        so far. Expensive; for recovery."""
 
     async def commit(self, state: S, draft: Draft) -> Committed[S] | Moved[S]:
         """Tries to make `draft` the version after `state`, once; an unknown outcome is resolved by looking.

@@ -14,14 +14,13 @@ from typing import Protocol
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError, UploadTooLate
 from lakecommit.formats.base import WritePlan
-from lakecommit.model import Attempt, DataFile, Manifest
+from lakecommit.model import UPLOAD_DEADLINE_MS, Attempt, DataFile, Manifest
 from lakecommit.state.codec import encode_manifest
 from lakecommit.state.layout import manifest_path
 from lakecommit.storage.base import Delete, Put
 from lakecommit.writing.encode import EncodedFile
 from lakecommit.writing.settings import WriterSettings
 
-UPLOAD_DEADLINE_MS = 10 * 60 * 1000
 _PARALLEL_MANIFESTS = 2
 
 

@@ -30,6 +30,7 @@ class Actions:
     protocol: DeltaProtocol | None
     metadata: Metadata | None
     txns: Mapping[str, int]
+    txn_times: Mapping[str, int]
     domains: Mapping[str, str | None]
     commit_info: Mapping[str, Any] | None
 
@@ -58,6 +59,7 @@ def collect(actions: Iterable[Mapping[str, Any]]) -> Actions:
     metadata: Metadata | None = None
     commit_info: Mapping[str, Any] | None = None
     txns: dict[str, int] = {}
+    txn_times: dict[str, int] = {}
     domains: dict[str, str | None] = {}
     for action in actions:
         if value := action.get("protocol"):
@@ -66,11 +68,14 @@ def collect(actions: Iterable[Mapping[str, Any]]) -> Actions:
             metadata = _metadata(value)
         if value := action.get("txn"):
             txns[str(value["appId"])] = int(value["version"])
+            txn_times.pop(str(value["appId"]), None)
+            if value.get("lastUpdated") is not None:
+                txn_times[str(value["appId"])] = int(value["lastUpdated"])
         if value := action.get("domainMetadata"):
             domains[str(value["domain"])] = None if value.get("removed") else str(value["configuration"])
         if value := action.get("commitInfo"):
             commit_info = value
-    return Actions(protocol, metadata, txns, domains, commit_info)
+    return Actions(protocol, metadata, txns, txn_times, domains, commit_info)
 
 
 def merge(parts: Sequence[Actions]) -> Actions:
@@ -79,6 +84,7 @@ def merge(parts: Sequence[Actions]) -> Actions:
         protocol=next((part.protocol for part in parts if part.protocol), None),
         metadata=next((part.metadata for part in parts if part.metadata), None),
         txns={app: version for part in parts for app, version in part.txns.items()},
+        txn_times={app: time for part in parts for app, time in part.txn_times.items()},
         domains={domain: value for part in parts for domain, value in part.domains.items()},
         commit_info=None,
     )

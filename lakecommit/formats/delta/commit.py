@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from lakecommit.clock import Moment
 from lakecommit.formats.delta.actions import ROW_TRACKING_DOMAIN, encode, path_to_uri
 from lakecommit.formats.delta.protocol import assigns_row_ids, has_in_commit_timestamps
 from lakecommit.formats.delta.replay import digest_of
-from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, Moment
+from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 from lakecommit.model import DataFile, Draft
 
 try:
@@ -81,6 +82,7 @@ def append(state: DeltaState, draft: Draft, now: Moment) -> Version:
             etag=None,
             digest=digest_of(body),
             txns={**state.txns, **dict(draft.marks)},
+            txn_times={**state.txn_times, **{application_id: now.wall_ms for application_id, _ in draft.marks}},
             row_id_high_watermark=after if after > before else state.row_id_high_watermark,
             in_commit_timestamp_ms=in_commit_timestamp_ms,
             looked=now,
@@ -134,6 +136,7 @@ def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment
             protocol=protocol,
             metadata=metadata,
             txns={},
+            txn_times={},
             row_id_high_watermark=None,
             in_commit_timestamp_ms=in_commit_timestamp_ms,
             clustering_columns=(),

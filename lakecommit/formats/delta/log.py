@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from lakecommit.clock import Clock
+from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, CorruptState
 from lakecommit.formats.delta.actions import Actions, parse_lines
 from lakecommit.formats.delta.checkpoint import CheckpointUnreadableError, read_checkpoint
@@ -23,7 +23,7 @@ from lakecommit.formats.delta.names import (
 )
 from lakecommit.formats.delta.protocol import has_in_commit_timestamps
 from lakecommit.formats.delta.replay import Replay, digest_of
-from lakecommit.formats.delta.state import DeltaState, Moment
+from lakecommit.formats.delta.state import DeltaState
 from lakecommit.storage.base import Found, Get, GetRange, List, NotModified, ObjectInfo
 
 PARALLEL_COMMITS = 8
@@ -72,7 +72,7 @@ async def confirm(store: LogStore, clock: Clock, state: DeltaState) -> DeltaStat
     Returns the same version, or a newer one where the log was cleaned up past it. Raises `ContradictoryState` where
     the table is gone, or was recreated.
     """
-    looked = moment(clock)
+    looked = Moment.of(clock)
     found = await store.get(commit_path(state.version), known_etag=state.etag)
     if isinstance(found, NotModified):
         return replace(state, looked=looked)
@@ -95,7 +95,7 @@ async def read_forward(store: LogStore, clock: Clock, state: DeltaState) -> Delt
     # Nearly always nothing or one version is ahead, so the window of parallel requests grows as versions are found.
     window = 1
     while state.version < limit:
-        looked = moment(clock)
+        looked = Moment.of(clock)
         versions = range(state.version + 1, state.version + 1 + window)
         answers = await asyncio.gather(*(store.get(commit_path(version)) for version in versions))
         for answer in answers:
@@ -119,10 +119,6 @@ def follow(state: DeltaState, found: Found, looked: Moment) -> DeltaState:
     return after
 
 
-def moment(clock: Clock) -> Moment:
-    return Moment(clock.wall_ms(), clock.boot_ms())
-
-
 def parse_commit(version: int, body: bytes) -> Actions:
     """Reads a commit file. Raises `CorruptState` where it is none."""
     try:
@@ -143,12 +139,17 @@ async def newest_commits(store: LogStore) -> LogListing:
     return await _list_from(store, None)
 
 
+async def list_log(store: LogStore) -> LogListing:
+    """All of the log, as a listing."""
+    return await _list_from(store, None)
+
+
 class _ShiftedError(Exception):
     """The log did not hold what its listing promised."""
 
 
 async def _open(store: LogStore, clock: Clock) -> DeltaState | None:
-    looked = moment(clock)
+    looked = Moment.of(clock)
     hint = await _hint(store)
     if hint is not None:
         listing = await _list_from(store, hint)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import io
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakecommit.storage.base import GetRange
@@ -51,6 +52,31 @@ async def read_rows(store: GetRange, path: str, size_bytes: int, wanted: Mapping
     return rows
 
 
+async def column_values(
+    store: GetRange, path: str, size_bytes: int, leaves: Sequence[str]
+) -> AsyncIterator[tuple[str, list[Any]]]:
+    """The values of each of `leaves` ("column.field") that are not null, one row group after the other."""
+    file = _FetchedFile(size_bytes)
+    await _fetch_footer(store, path, file)
+    footer = pq.read_metadata(file)
+    for group in range(footer.num_row_groups):
+        # What was fetched for one row group goes away with it: a checkpoint may have millions of rows.
+        part = file.with_the_same_pieces()
+        for start, end in _merged(_chunks(footer, group, leaves), size_bytes):
+            part.add(start, await _exactly(store, path, start, end - start))
+        parquet = pq.ParquetFile(part, metadata=footer, pre_buffer=False)
+        present = [leaf for leaf in leaves if _has_leaf(footer, leaf)]
+        table = parquet.read_row_group(group, columns=present, use_threads=False)
+        for leaf in present:
+            column, _, field = leaf.partition(".")
+            values = pc.struct_field(table.column(column).combine_chunks(), field)
+            yield leaf, values.drop_null().to_pylist()
+
+
+def _has_leaf(footer: pq.FileMetaData, leaf: str) -> bool:
+    return any(footer.schema.column(number).path == leaf for number in range(footer.num_columns))
+
+
 class _FetchedFile(io.RawIOBase):
     """A file of which only some byte ranges are there; reading any other is an error."""
 
@@ -65,6 +91,11 @@ class _FetchedFile(io.RawIOBase):
         at = bisect_right(self._starts, start)
         self._starts.insert(at, start)
         self._pieces.insert(at, piece)
+
+    def with_the_same_pieces(self) -> _FetchedFile:
+        other = _FetchedFile(self._size)
+        other._starts, other._pieces = list(self._starts), list(self._pieces)
+        return other
 
     def readable(self) -> bool:
         return True
@@ -129,12 +160,13 @@ def _present(footer: pq.FileMetaData, group: int, wanted: Mapping[str, str]) -> 
     return present
 
 
-def _chunks(footer: pq.FileMetaData, group: int, columns: list[str]) -> list[tuple[int, int]]:
+def _chunks(footer: pq.FileMetaData, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the chunks of `columns` are; each is a top-level column or one leaf of it."""
     row_group = footer.row_group(group)
     ranges = []
     for number in range(row_group.num_columns):
         chunk = row_group.column(number)
-        if chunk.path_in_schema.split(".", 1)[0] in columns:
+        if chunk.path_in_schema in columns or chunk.path_in_schema.split(".", 1)[0] in columns:
             start = chunk.data_page_offset
             if chunk.dictionary_page_offset is not None and chunk.dictionary_page_offset > 0:
                 start = min(start, chunk.dictionary_page_offset)

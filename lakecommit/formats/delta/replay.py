@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+from lakecommit.clock import Moment
 from lakecommit.formats.delta.actions import (
     CLUSTERING_DOMAIN,
     ROW_TRACKING_DOMAIN,
@@ -11,7 +12,7 @@ from lakecommit.formats.delta.actions import (
     clustering_columns,
     row_id_high_watermark,
 )
-from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, Moment
+from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 
 
 class Replay:
@@ -21,6 +22,7 @@ class Replay:
         self._protocol: DeltaProtocol | None = start.protocol if start else None
         self._metadata: Metadata | None = start.metadata if start else None
         self._txns: dict[str, int] = dict(start.txns) if start else {}
+        self._txn_times: dict[str, int] = dict(start.txn_times) if start else {}
         self._row_ids: int | None = start.row_id_high_watermark if start else None
         self._clustering: tuple[tuple[str, ...], ...] = start.clustering_columns if start else ()
         self._in_commit_timestamp_ms: int | None = start.in_commit_timestamp_ms if start else None
@@ -29,6 +31,9 @@ class Replay:
         self._protocol = actions.protocol or self._protocol
         self._metadata = actions.metadata or self._metadata
         self._txns.update(actions.txns)
+        for application_id in actions.txns:
+            self._txn_times.pop(application_id, None)
+        self._txn_times.update(actions.txn_times)
         if ROW_TRACKING_DOMAIN in actions.domains:
             self._row_ids = row_id_high_watermark(actions.domains[ROW_TRACKING_DOMAIN])
         if CLUSTERING_DOMAIN in actions.domains:
@@ -47,6 +52,7 @@ class Replay:
             protocol=self._protocol,
             metadata=self._metadata,
             txns=self._txns,
+            txn_times=self._txn_times,
             row_id_high_watermark=self._row_ids,
             in_commit_timestamp_ms=self._in_commit_timestamp_ms,
             clustering_columns=self._clustering,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lakecommit.clock import Moment
+
 
 @dataclass(frozen=True, slots=True)
 class DeltaProtocol:
@@ -32,24 +34,12 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """A point in time on both clocks."""
-
-    wall_ms: int
-    boot_ms: int
-
-    def is_older_than(self, age_ms: int, now: Moment) -> bool:
-        """Whether more than `age_ms` has passed on either clock, or the wall clock went back as far."""
-        return abs(now.wall_ms - self.wall_ms) > age_ms or now.boot_ms - self.boot_ms > age_ms
-
-
-@dataclass(frozen=True, slots=True)
 class DeltaState:
     """One version of a table.
 
     `etag` and `digest` (SHA-256) are those of the version's own log file, `None` where the file was not seen: they
     tell later whether the log is still the same one. `looked` is when the version was last known to be in the log,
-    taken before the request that showed it. `txns` maps application ids to versions.
+    taken before the request that showed it. `txns` maps application ids to versions, `txn_times` to when they were set.
     """
 
     version: int
@@ -58,6 +48,7 @@ class DeltaState:
     protocol: DeltaProtocol
     metadata: Metadata
     txns: Mapping[str, int]
+    txn_times: Mapping[str, int]
     row_id_high_watermark: int | None
     in_commit_timestamp_ms: int | None
     clustering_columns: tuple[tuple[str, ...], ...]
@@ -69,3 +60,6 @@ class DeltaState:
 
     def mark(self, application_id: str) -> int | None:
         return self.txns.get(application_id)
+
+    def mark_set_ms(self, application_id: str) -> int | None:
+        return self.txn_times.get(application_id)

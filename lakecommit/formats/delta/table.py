@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from lakecommit.clock import Clock
+from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, SchemaMismatch
-from lakecommit.formats.base import NO_PROPERTIES, Committed, Moved, WritePlan
+from lakecommit.formats.base import NO_PROPERTIES, Committed, LogNames, Moved, WritePlan
 from lakecommit.formats.delta import commit as versions
 from lakecommit.formats.delta import log
 from lakecommit.formats.delta.changes import breaking_changes
 from lakecommit.formats.delta.creation import new_table
+from lakecommit.formats.delta.evidence import marks_after, named_in_log
 from lakecommit.formats.delta.fit import mismatches
 from lakecommit.formats.delta.history import HistoryEntry, history
 from lakecommit.formats.delta.mapping import strip
@@ -44,6 +45,10 @@ class DeltaFormat:
         self._random = random
         self._accepted: tuple[DeltaProtocol, Metadata] | None = None
 
+    @property
+    def location(self) -> str:
+        return self._store.location
+
     async def open(self) -> DeltaState | None:
         return await log.open_table(self._store, self._clock)
 
@@ -51,7 +56,7 @@ class DeltaFormat:
         self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]
     ) -> DeltaState:
         protocol, metadata = new_table(schema, partition_columns, properties, self._new_id)
-        version = versions.create(protocol, metadata, self._new_id(), log.moment(self._clock))
+        version = versions.create(protocol, metadata, self._new_id(), Moment.of(self._clock))
         outcome = await create_once(self._store, commit_path(0), version.body, clock=self._clock, random=self._random)
         if isinstance(outcome, Mine):
             return replace(version.state, etag=outcome.etag)
@@ -90,9 +95,9 @@ class DeltaFormat:
             raise SchemaMismatch(f"the data does not fit {self._store.location}: " + "; ".join(problems))
         return self._plan(state, table)
 
-    def check(self, state: DeltaState, plan: WritePlan) -> None:
+    def check(self, state: DeltaState, plan: WritePlan, accepted_id: str | None = None) -> None:
         self._refuse_unsupported(state)
-        if plan.table_id is not None and plan.table_id != state.table_id:
+        if plan.table_id not in (None, state.table_id) and accepted_id != state.table_id:
             raise ContradictoryState(
                 f"{self._store.location} was replaced since the files were written: its id was {plan.table_id} and is "
                 f"{state.table_id}; write them again, or discard them"
@@ -119,12 +124,12 @@ class DeltaFormat:
         next version may be free and wrong. So a state that was not confirmed for a while is confirmed first.
         """
         self._refuse_unsupported(state)
-        if state.looked.is_older_than(LOOK_AGAIN_MS, log.moment(self._clock)):
+        if state.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
             confirmed = await log.confirm(self._store, self._clock, state)
             if confirmed.version != state.version:
                 return Moved(confirmed)
             state = confirmed
-        now = log.moment(self._clock)
+        now = Moment.of(self._clock)
         version = versions.append(state, draft, now)
         path = commit_path(version.state.version)
         outcome = await create_once(self._store, path, version.body, clock=self._clock, random=self._random)
@@ -135,6 +140,12 @@ class DeltaFormat:
             return Committed(log.follow(state, found, now))
         winner = log.follow(state, Found(outcome.body, outcome.etag), now)
         return Moved(await log.read_forward(self._store, self._clock, winner))
+
+    async def named(self, paths: Collection[str]) -> LogNames:
+        return await named_in_log(self._store, paths)
+
+    async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
+        return await marks_after(self._store, application_id, after)
 
     def _plan(self, state: DeltaState, table: Struct) -> WritePlan:
         metadata = state.metadata

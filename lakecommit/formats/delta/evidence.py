@@ -1,0 +1,128 @@
+"""What a Delta log can testify: which data files it names, and which versions of an application it has seen.
+
+Both read much of the log, so they are for what happens rarely: clean-up of what no seal decides, and recovery.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+
+from lakecommit.errors import CorruptState
+from lakecommit.formats.base import LogNames
+from lakecommit.formats.delta.log import PARALLEL_COMMITS, LogStore, list_log, newest_commits, parse_commit
+from lakecommit.formats.delta.names import LOG, LogListing, commit_path
+from lakecommit.formats.delta.ranged import column_values
+from lakecommit.storage.base import Found
+
+# Base names of data files that lakecommit writes. They need no escaping, and each is used once, so that a file is known
+# by it however the log spells the path.
+_OWN_NAME = re.compile(rb'(\d{20}-\d+-[0-9a-f]{32}-\d+\.parquet)"')
+_SIDECARS = f"{LOG}/_sidecars"
+
+
+async def named_in_log(store: LogStore, paths: Collection[str]) -> LogNames:
+    """Which of `paths`, data files of lakecommit, the log names as added or removed.
+
+    Raises `CorruptState` where a part of the log cannot be read: what is not known is never taken for absent.
+    """
+    wanted = {path.rpartition("/")[2]: path for path in paths}
+    listing = await newest_commits(store)
+    if not listing.checkpoints and listing.commits[:1] != (0,):
+        listing = await list_log(store)
+    found: set[str] = set()
+    first = 0
+    if listing.checkpoints:
+        checkpoint = listing.checkpoints[0]
+        first = checkpoint.version + 1
+        for info in checkpoint.files:
+            found |= await _named_in_checkpoint(store, info.path, info.size_bytes, wanted)
+    found |= await _named_in_commits(store, listing, first, wanted)
+    return LogNames(frozenset(wanted[name] for name in found), whole=listing.commits[:1] == (0,))
+
+
+async def marks_after(store: LogStore, application_id: str, after: int) -> frozenset[int] | None:
+    """The versions above `after` that `application_id` has committed; None where the log no longer goes back so far."""
+    listing = await newest_commits(store)
+    seen: set[int] = set()
+    version = listing.commits[-1] if listing.commits else -1
+    while version >= 0:
+        numbers = range(version, max(-1, version - PARALLEL_COMMITS), -1)
+        answers = await asyncio.gather(*(store.get(commit_path(number)) for number in numbers))
+        for number, answer in zip(numbers, answers, strict=True):
+            if not isinstance(answer, Found):
+                return None
+            mark = parse_commit(number, answer.body).txns.get(application_id)
+            if mark is not None and mark <= after:
+                return frozenset(seen)
+            if mark is not None:
+                seen.add(mark)
+        version -= len(numbers)
+    return frozenset(seen)
+
+
+async def _named_in_commits(store: LogStore, listing: LogListing, first: int, wanted: Collection[str]) -> set[str]:
+    versions = [version for version in listing.commits if version >= first]
+    if versions and versions != list(range(first, versions[-1] + 1)):
+        raise _unreadable(store, f"the log has a hole between versions {first} and {versions[-1]}")
+    # Versions that were added since the listing name no file that was not named by a manifest before.
+    found: set[str] = set()
+    for at in range(0, len(versions), PARALLEL_COMMITS):
+        batch = versions[at : at + PARALLEL_COMMITS]
+        answers = await asyncio.gather(*(store.get(commit_path(version)) for version in batch))
+        for version, answer in zip(batch, answers, strict=True):
+            if not isinstance(answer, Found):
+                raise _unreadable(store, f"version {version} was listed and is missing")
+            found |= _own_names(answer.body, wanted)
+    return found
+
+
+async def _named_in_checkpoint(store: LogStore, path: str, size_bytes: int, wanted: Collection[str]) -> set[str]:
+    try:
+        if not path.endswith(".json"):
+            return await _named_in_parquet(store, path, size_bytes, wanted)
+        answer = await store.get(path)
+        if not isinstance(answer, Found):
+            raise _unreadable(store, f"{path} was listed and is missing")
+        actions = (json.loads(line) for line in answer.body.splitlines() if b'"sidecar"' in line)
+        sidecars = [str(action["sidecar"]["path"]) for action in actions if action.get("sidecar")]
+        return _own_names(answer.body, wanted) | await _named_in_sidecars(store, sidecars, wanted)
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise _unreadable(store, f"{path} cannot be read ({type(error).__name__})") from error
+
+
+async def _named_in_parquet(store: LogStore, path: str, size_bytes: int, wanted: Collection[str]) -> set[str]:
+    found: set[str] = set()
+    sidecars: list[str] = []
+    async for leaf, values in column_values(store, path, size_bytes, ("add.path", "remove.path", "sidecar.path")):
+        if leaf == "sidecar.path":
+            sidecars += values
+        else:
+            found |= {value.rpartition("/")[2] for value in values} & set(wanted)
+    return found | await _named_in_sidecars(store, sidecars, wanted)
+
+
+async def _named_in_sidecars(store: LogStore, names: Sequence[str], wanted: Collection[str]) -> set[str]:
+    found: set[str] = set()
+    for name in names:
+        path = f"{_SIDECARS}/{name.rpartition('/')[2]}"
+        size_bytes = await store.size(path)
+        if size_bytes is None:
+            raise _unreadable(store, f"{path} is missing")
+        found |= await _named_in_parquet(store, path, size_bytes, wanted)
+    return found
+
+
+def _own_names(body: bytes, wanted: Collection[str]) -> set[str]:
+    return {match.decode() for match in _OWN_NAME.findall(body)} & set(wanted)
+
+
+def _unreadable(store: LogStore, what: str) -> CorruptState:
+    return CorruptState(
+        f"the log of {store.location} cannot say which files it names: {what}; nothing was deleted; restore the log, "
+        "or try again if the table was being maintained just now"
+    )

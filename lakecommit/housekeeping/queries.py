@@ -1,0 +1,229 @@
+"""Cleaning up behind a streaming query: losers soon after their epoch is sealed, an epoch's state when it is due."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lakecommit.cleaning import (
+    RELEASE_AGE_MS,
+    Link,
+    NamedManifest,
+    Standing,
+    chained,
+    losers,
+    releasable,
+    standing_of,
+)
+from lakecommit.clock import Clock, Moment
+from lakecommit.formats.base import TableFormat, TableState, marks_of
+from lakecommit.housekeeping.objects import (
+    CleanStore,
+    NamedFiles,
+    delete,
+    list_manifests,
+    read_files,
+    without_the_tables,
+)
+from lakecommit.model import CommitUser, Epoch, Marks, Seal, own_mark_id
+from lakecommit.parallel import in_parallel
+from lakecommit.replay import StoredSeal, find_seal, list_sealed_epochs
+from lakecommit.state import layout
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCleanUp:
+    """What there is to delete behind a query.
+
+    `lost` are the files of attempts that have lost, by manifest; `released` the epochs whose state goes, `manifests`
+    what goes of it. `newest_seal` is the newest that was seen; `quiet`: afterwards nothing is left to wait for.
+    """
+
+    user: CommitUser
+    lost: NamedFiles
+    manifests: Sequence[NamedManifest]
+    released: Sequence[Epoch]
+    newest_seal: Epoch | None
+    quiet: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.lost.paths or self.manifests or self.released)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What was deleted, and how much of it was not confirmed and is left for the next time."""
+
+    files: int = 0
+    manifests: int = 0
+    seals: int = 0
+    unconfirmed: int = 0
+
+
+class QueryCleaner:
+    """What it remembers only saves requests: the links of seals, the newest of them, and when it first saw a mark."""
+
+    def __init__(self, store: CleanStore, table_format: TableFormat[Any], user: CommitUser, clock: Clock) -> None:
+        self._store = store
+        self._format = table_format
+        self._user = user
+        self._clock = clock
+        self._links: dict[Epoch, Link] = {}
+        self._unswept: dict[Epoch, StoredSeal] = {}
+        self._swept = Epoch(-1)
+        self._marks_seen: deque[tuple[Epoch, Moment]] = deque()
+        self._waiting = True
+
+    def sealed(self, stored: StoredSeal) -> None:
+        """A seal of the query became known: ours, or that of somebody who was first."""
+        self._links[stored.seal.epoch] = _link(stored)
+        self._unswept[stored.seal.epoch] = stored
+        self._waiting = True
+
+    def look_again(self) -> None:
+        """Somebody else may have left something: the next step looks for it."""
+        self._waiting = True
+
+    async def step(self, known: TableState | None) -> Cleaned:
+        """Sweeps what was sealed since the last step and releases what is due. No request where there is nothing.
+
+        `known` is an earlier state of the table: only what is newer has to be read.
+        """
+        if not self._waiting:
+            return Cleaned()
+        self._waiting = False
+        try:
+            clean_up = await self.survey(known)
+            cleaned = await self.apply(clean_up)
+        except BaseException:
+            self._waiting = True
+            raise
+        self._waiting = self._waiting or not clean_up.quiet or cleaned.unconfirmed > 0
+        return cleaned
+
+    async def survey(self, known: TableState | None = None, *, last_too: bool = False) -> QueryCleanUp:
+        """What there is to delete. `last_too` is for a query that is gone for good: its newest epoch goes, too."""
+        now = Moment.of(self._clock)
+        table = await (self._format.open() if known is None else self._format.look(known))
+        marks = marks_of(table, self._user)
+        links = await self._read_chain(await list_sealed_epochs(self._store, self._user))
+        reached = chained(links.values())
+        manifests = await list_manifests(self._store, self._user)
+        standings = {
+            epoch: standing_of(epoch, marks, sealed=epoch in links, chained=epoch in reached)
+            for epoch in links.keys() | manifests.keys()
+        }
+        young = {epoch for epoch, named in manifests.items() if not all(each.is_old(now.wall_ms) for each in named)}
+        released = releasable(standings, self._committed_long_ago(table, marks, now), young, last_too=last_too)
+        newest = max(links, default=None)
+        swept = {epoch for epoch in links if epoch > self._swept or (epoch == newest and epoch not in young)}
+        judged = {epoch for epoch in swept.union(released) if epoch in manifests}
+        seals = await self._seals_of([epoch for epoch in judged if standings[epoch] is not Standing.STRAY], links)
+        # A seal that went away meanwhile was released by somebody else, losers and all.
+        judged = {epoch for epoch in judged if epoch in seals or standings[epoch] is Standing.STRAY}
+        lost = await read_files(
+            self._store,
+            [
+                named
+                for epoch in sorted(judged)
+                for named in losers(standings[epoch], seals.get(epoch), manifests[epoch])
+            ],
+        )
+        # Nothing after an epoch that has to stay is released either: the chain is what tells a seal from a zombie's.
+        stays = {named.attempt.epoch for named in lost.damaged} | {
+            e for e in released if e in manifests and e not in judged
+        }
+        first_kept = min(stays, default=None)
+        released = [epoch for epoch in released if first_kept is None or epoch < first_kept]
+        unsealed = [
+            named
+            for epoch in sorted(manifests)
+            if standings[epoch] is Standing.UNSEALED and epoch not in young
+            for named in manifests[epoch]
+        ]
+        unnamed = await without_the_tables(self._format, await read_files(self._store, unsealed))
+        return QueryCleanUp(
+            user=self._user,
+            lost=lost.together_with(unnamed),
+            manifests=[
+                *(named for epoch in released for named in manifests.get(epoch, ())),
+                *(named for named in unsealed if named not in unnamed.damaged),
+            ],
+            released=released,
+            newest_seal=newest,
+            quiet=not young
+            and links.keys() | manifests.keys() <= {newest, *released, *(n.attempt.epoch for n in unsealed)},
+        )
+
+    async def apply(self, clean_up: QueryCleanUp) -> Cleaned:
+        """Files first, then the manifests that name them, then seals: each only when what it explains is gone."""
+        deleted = await delete(self._store, clean_up.lost, clean_up.manifests)
+        first_kept = min((named.attempt.epoch for named in deleted.manifests_left), default=None)
+        seals = [epoch for epoch in clean_up.released if first_kept is None or epoch < first_kept]
+        left: Collection[str] = ()
+        if seals:
+            left = await self._store.delete([layout.seal_path(self._user, epoch) for epoch in seals])
+        for epoch in seals:
+            self._links.pop(epoch, None)
+        if clean_up.newest_seal is not None:
+            self._swept = clean_up.newest_seal
+            self._unswept = {epoch: seal for epoch, seal in self._unswept.items() if epoch > self._swept}
+        return Cleaned(deleted.files, deleted.manifests, len(seals) - len(left), deleted.unconfirmed + len(left))
+
+    def _committed_long_ago(self, table: TableState | None, marks: Marks, now: Moment) -> Epoch | None:
+        """The newest epoch whose snapshot is older than twice the deadline of an upload.
+
+        From what this process has seen, on both of its clocks; or from what the table says of the mark, which is all
+        that a new process has. `now` is from before the table was read.
+        """
+        if table is None or marks.own is None:
+            return None
+        if not self._marks_seen or marks.own > self._marks_seen[-1][0]:
+            self._marks_seen.append((marks.own, now))
+        while len(self._marks_seen) > 1 and self._marks_seen[1][1].is_surely_older_than(RELEASE_AGE_MS, now):
+            self._marks_seen.popleft()
+        set_ms = table.mark_set_ms(own_mark_id(self._user))
+        if set_ms is not None and now.wall_ms - set_ms > RELEASE_AGE_MS:
+            return marks.own
+        epoch, since = self._marks_seen[0]
+        return epoch if since.is_surely_older_than(RELEASE_AGE_MS, now) else None
+
+    async def _read_chain(self, epochs: Sequence[Epoch]) -> Mapping[Epoch, Link]:
+        """The links of all seals in `epochs`; one that went away since the listing was released by somebody else.
+
+        A remembered link that the chain does not lead to is read again: it may be of a seal that this process put as a
+        zombie, in the place of one that was released.
+        """
+        links = {epoch: self._links[epoch] for epoch in epochs if epoch in self._links}
+        await self._read_links(links, [epoch for epoch in epochs if epoch not in links])
+        reached = chained(links.values())
+        await self._read_links(links, [epoch for epoch in links if epoch not in reached])
+        self._links.update(links)
+        return links
+
+    async def _read_links(self, links: dict[Epoch, Link], epochs: Sequence[Epoch]) -> None:
+        for epoch, stored in zip(epochs, await self._read_seals(epochs), strict=True):
+            links.pop(epoch, None)
+            self._links.pop(epoch, None)
+            if stored is not None:
+                links[epoch] = _link(stored)
+
+    async def _read_seals(self, epochs: Sequence[Epoch]) -> list[StoredSeal | None]:
+        return await in_parallel(find_seal(self._store, self._user, epoch) for epoch in epochs)
+
+    async def _seals_of(self, epochs: Sequence[Epoch], links: Mapping[Epoch, Link]) -> Mapping[Epoch, Seal]:
+        """The seals whose links are `links`: from memory where they are new, read again where they are not."""
+        known = {epoch: self._unswept[epoch] for epoch in epochs if epoch in self._unswept}
+        unknown = [epoch for epoch in epochs if epoch not in known]
+        found = {**known, **dict(zip(unknown, await self._read_seals(unknown), strict=True))}
+        return {
+            epoch: stored.seal
+            for epoch, stored in found.items()
+            if stored is not None and stored.digest == links[epoch].digest
+        }
+
+
+def _link(stored: StoredSeal) -> Link:
+    return Link(stored.seal.epoch, stored.digest, stored.seal.previous)

@@ -1,0 +1,60 @@
+"""Cleaning up behind all that one process writes to a table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from lakecommit.clock import Clock
+from lakecommit.errors import LakecommitError
+from lakecommit.formats.base import TableFormat, TableState
+from lakecommit.housekeeping.batches import BatchCleaner
+from lakecommit.housekeeping.objects import CleanStore
+from lakecommit.housekeeping.queries import QueryCleaner
+from lakecommit.model import CommitUser, Report
+from lakecommit.replay import StoredSeal
+
+_log = logging.getLogger("lakecommit.housekeeping")
+
+
+class TableHousekeeper:
+    """Never fails the writers: what goes wrong is logged, and tried again with the next step."""
+
+    def __init__(self, store: CleanStore, table_format: TableFormat[Any], clock: Clock) -> None:
+        self._store = store
+        self._format = table_format
+        self._clock = clock
+        self._queries: dict[CommitUser, QueryCleaner] = {}
+        self._batches: dict[CommitUser, BatchCleaner] = {}
+
+    def query_started(self, user: CommitUser) -> None:
+        """A query's state was read: what earlier runs of it left is looked for with the next step."""
+        if user not in self._queries:
+            self._queries[user] = QueryCleaner(self._store, self._format, user, self._clock)
+        self._queries[user].look_again()
+
+    def sealed(self, stored: StoredSeal) -> None:
+        self._queries[stored.seal.user].sealed(stored)
+
+    def batch_ended(self, user: CommitUser, reports: Sequence[Report | None], *, lost: bool) -> None:
+        """A batch write is in the table, or (`lost`) is not and never will be."""
+        over = {report.attempt.id for report in reports if report is not None}
+        self._batches[user] = BatchCleaner(self._store, user, over, self._clock, lost=lost)
+
+    async def step(self, known: TableState | None) -> None:
+        """Deletes what may go now. `known` is an earlier state of the table: only what is newer has to be read."""
+        for user, cleaner in list(self._queries.items()):
+            try:
+                cleaned = await cleaner.step(known)
+            except LakecommitError as error:
+                _log.warning("cleaning up behind query %s is put off: %s", user, error)
+            else:
+                if cleaned.files:
+                    _log.info("deleted %d files of attempts of query %s that had lost", cleaned.files, user)
+        for user, batch in list(self._batches.items()):
+            try:
+                if await batch.step():
+                    self._batches.pop(user, None)
+            except LakecommitError as error:
+                _log.warning("cleaning up behind batch write %s is put off: %s", user, error)
