@@ -91,6 +91,14 @@ class Committers:
                     CommitUser(request.user), _reports(request), schema=request.schema, settings=settings, txn=txn
                 )
                 return Answer(version=version)
+            case Verb.ABORT_BATCH:
+                await committer.abort_batch(CommitUser(request.user), _reports(request))
+                return Answer()
+
+    async def tidy(self) -> None:
+        """One step of cleaning up behind the writers of all tables. Never fails."""
+        for committer in list(self._tables.values()):
+            await committer.tidy()
 
     def begin_run(self, user: CommitUser) -> None:
         """A run of a query begins or has ended: what was remembered of it is read afresh. Never waits."""

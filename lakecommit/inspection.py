@@ -16,7 +16,7 @@ from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Marks, Seal,
 from lakecommit.parallel import in_parallel
 from lakecommit.replay import ReadState, StoredSeal, read_seal
 from lakecommit.state import codec, layout
-from lakecommit.storage.base import Found, Get
+from lakecommit.storage.base import Found, Get, List
 
 # Sorts after every name that lakecommit gives.
 _LAST = "~"
@@ -65,7 +65,7 @@ class UserStatus:
 
 async def users_of(store: ReadState, table: TableState | None) -> list[UserStatus]:
     """Every commit user that has state below the table, ordered by name. `table` is None where there is no table."""
-    return [await user_status(store, user, marks_of(table, user)) async for user in _users(store)]
+    return [await user_status(store, user, marks_of(table, user)) async for user in users(store)]
 
 
 async def user_status(store: ReadState, user: CommitUser, marks: Marks) -> UserStatus:
@@ -148,8 +148,11 @@ def _missing(epoch: Epoch, winners: dict[tuple[TaskId, AttemptId], int], manifes
     return [f"{missing} manifests that the seal of epoch {epoch} names are missing; restore them from a backup"]
 
 
-async def _users(store: ReadState) -> AsyncIterator[CommitUser]:
-    """Each user costs one page of a listing, whatever there is below it."""
+async def users(store: List) -> AsyncIterator[CommitUser]:
+    """Every commit user that has state below the table, ordered by name.
+
+    Each costs one page of a listing, whatever there is below it.
+    """
     prefix = layout.users_prefix()
     after: str | None = None
     while (path := await _first_path(store, prefix, after)) is not None:
@@ -159,7 +162,7 @@ async def _users(store: ReadState) -> AsyncIterator[CommitUser]:
             yield CommitUser(name)
 
 
-async def _first_path(store: ReadState, prefix: str, after: str | None) -> str | None:
+async def _first_path(store: List, prefix: str, after: str | None) -> str | None:
     async for page in store.list(prefix, start_after=after):
         for info in page:
             return info.path

@@ -19,6 +19,7 @@ import tempfile
 import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from multiprocessing import AuthenticationError, connection
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -35,6 +36,8 @@ ADDRESS_VARIABLE = "LAKECOMMIT_COMMITTER"
 SESSION_VARIABLE = "LAKECOMMIT_SESSION"
 MAX_MESSAGE_BYTES = 2 * MAX_OBJECT_BYTES
 HANDSHAKE_SECONDS = 10.0
+TIDY_SECONDS = 60.0
+LAST_TIDY_SECONDS = 5.0
 MAX_CONNECTIONS = 64
 
 _SOCKET = "committer.sock"
@@ -72,6 +75,7 @@ class CommitterService:
         self._loop = asyncio.new_event_loop()
         self._loop_thread = threading.Thread(target=self._loop.run_forever, name="lakecommit-committer", daemon=True)
         self._loop_thread.start()
+        self._tidying = asyncio.run_coroutine_threadsafe(self._tidy_always(), self._loop)
         self._accept_thread = threading.Thread(target=self._accept, name="lakecommit-accept", daemon=True)
         self._accept_thread.start()
 
@@ -80,6 +84,12 @@ class CommitterService:
         with self._closing:
             if not self._closed:
                 self._loop.call_soon_threadsafe(self._committers.begin_run, user)
+
+    async def _tidy_always(self) -> None:
+        """Cleans up from time to time, beside everything else."""
+        while True:
+            await asyncio.sleep(TIDY_SECONDS)
+            await self._committers.tidy()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the committers' loop and waits for it; `Unreachable` once the service is closed."""
@@ -100,6 +110,10 @@ class CommitterService:
             connection.Client(os.path.join(self.directory, _SOCKET), family="AF_UNIX").close()
         self._accept_thread.join(timeout=5)
         self._listener.close()
+        self._tidying.cancel()
+        # What a finished write left is cleaned up before the process ends, where that is quick; else by who comes next.
+        with contextlib.suppress(FutureTimeoutError, CancelledError):
+            asyncio.run_coroutine_threadsafe(self._committers.tidy(), self._loop).result(LAST_TIDY_SECONDS)
         asyncio.run_coroutine_threadsafe(_end(), self._loop)
         self._loop_thread.join(timeout=5)
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -169,6 +169,17 @@ class TableCommitter:
                 self._forget(user)
                 raise
 
+    async def commit_pending(self, user: CommitUser, settings: TableSettings) -> int | None:
+        """Commits what is pending of a query, as a restart of it would before its first epoch."""
+        async with self._turn:
+            try:
+                await self._look(user)
+                await self._start(user, settings)
+                return await self._commit_pending(user, settings)
+            except BaseException:
+                self._forget(user)
+                raise
+
     async def commit_batch(
         self,
         user: CommitUser,

@@ -14,6 +14,7 @@ class Verb(Enum):
     PLAN = "plan"
     COMMIT_EPOCH = "commit_epoch"
     COMMIT_BATCH = "commit_batch"
+    ABORT_BATCH = "abort_batch"
 
 
 @dataclass(frozen=True, slots=True)

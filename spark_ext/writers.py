@@ -6,6 +6,7 @@ runs; and built again (stream) or unpickled (batch) in a commit worker, where `c
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from lakecommit.errors import ContradictoryState
+from lakecommit.errors import ContradictoryState, LakecommitError
 from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
 from lakecommit.options import parse_options
 from lakecommit.spark_ext import committer_link
@@ -22,6 +23,8 @@ from lakecommit.spark_ext.task import run_task, sealed_already
 from lakecommit.state.codec import encode_report
 from lakecommit.storage.location import absolute
 from lakecommit.wire import Request, Verb
+
+_log = logging.getLogger("lakecommit.spark")
 
 
 @dataclass(frozen=True)
@@ -47,18 +50,21 @@ class BatchWriter(DataSourceArrowWriter):
         return _message(run_task(iterator, attempt, self._planned.plan, options))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        request = Request(
-            Verb.COMMIT_BATCH,
-            self._options,
-            self._schema,
-            streaming=False,
-            user=self._user,
-            reports=_reports(messages),
-        )
-        committer_link.submit(request)
+        committer_link.submit(self._request(Verb.COMMIT_BATCH, messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Deletes nothing: Spark calls this also after a failed commit, whose version may have landed."""
+        """Has deleted what was staged where a report is missing: Spark calls this also after a failed commit, whose
+        version may have landed. What fails here is left to `lakecommit clean`; the write has failed for a reason that
+        matters more."""
+        if all(isinstance(message, TaskMessage) for message in messages):
+            return
+        try:
+            committer_link.submit(self._request(Verb.ABORT_BATCH, messages))
+        except LakecommitError as error:
+            _log.warning("what batch write %s has staged is left to 'lakecommit clean': %s", self._user, error)
+
+    def _request(self, verb: Verb, messages: Sequence[WriterCommitMessage | None]) -> Request:
+        return Request(verb, self._options, self._schema, streaming=False, user=self._user, reports=_reports(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

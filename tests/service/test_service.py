@@ -30,6 +30,7 @@ class Scripted:
     def __init__(self):
         self.requests = []
         self.outcome = Answer(version=3)
+        self.tidied = threading.Semaphore(0)
 
     def facts(self, request):
         return Facts(defaults={"compression": "none"})
@@ -39,6 +40,9 @@ class Scripted:
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
+
+    async def tidy(self):
+        self.tidied.release()
 
 
 @pytest.fixture
@@ -201,3 +205,18 @@ def test_each_sessions_defaults_stay_for_workers_that_go_on_alone(service, commi
 def test_neither_requests_nor_answers_show_options():
     assert "hush" not in repr(REQUEST)
     assert "hush" not in repr(Answer(defaults={"store.secret_access_key": "hush"}))
+
+
+def test_the_service_cleans_up_from_time_to_time_and_once_more_at_its_end(committers, monkeypatch):
+    monkeypatch.setattr(service_module, "TIDY_SECONDS", 0.01)
+    running = CommitterService(committers, committers)
+    assert committers.tidied.acquire(timeout=10)
+    assert committers.tidied.acquire(timeout=10), "it goes on"
+    monkeypatch.setattr(service_module, "TIDY_SECONDS", 3600)
+    running.close()
+    while committers.tidied.acquire(blocking=False):
+        pass
+    quiet = CommitterService(committers, committers)
+    assert not committers.tidied.acquire(blocking=False)
+    quiet.close()
+    assert committers.tidied.acquire(blocking=False), "what the last write left goes before the process ends"

@@ -1,0 +1,173 @@
+"""What a query left pending, brought to an end without Spark: committed, exported or discarded.
+
+What follows the mark is committed as a restart would commit it. What another sink went past is told apart by the log:
+an epoch that this sink ran itself has its rows in the table, and the sealed files have lost; any other is missing from
+the table, and is committed under the own mark alone, since the mark is past it already.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from lakecommit.batch_commit import MAX_COMMIT_ATTEMPTS, contended
+from lakecommit.cleaning import RELEASE_AGE_MS
+from lakecommit.clock import Clock
+from lakecommit.errors import ContradictoryState, InvalidInput
+from lakecommit.formats.base import Committed, TableFormat, TableState, WritePlan, marks_of
+from lakecommit.housekeeping.batches import fence
+from lakecommit.housekeeping.objects import CleanStore, delete, list_manifests, read_files, without_the_tables
+from lakecommit.housekeeping.queries import Cleaned
+from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, own_mark_id
+from lakecommit.replay import ReadState, list_sealed_epochs, passed_epochs, read_pending, seals_after
+from lakecommit.state import layout
+from lakecommit.storage.base import Delete, GetRange
+
+EXPORT_CHUNK_BYTES = 8 * 1024 * 1024
+
+
+class RecoverStore(ReadState, Delete, Protocol):
+    """The verbs that recovery takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOver:
+    """What a query has sealed and lakecommit has not committed.
+
+    `pending` follow the mark. `missing` are epochs that another sink went past without running them, `repeated` those
+    that it ran itself: their rows are in the table, so that the sealed files have lost.
+    """
+
+    user: CommitUser
+    marks: Marks
+    pending: tuple[Pending, ...]
+    missing: tuple[Pending, ...]
+    repeated: tuple[Pending, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.pending or self.missing or self.repeated)
+
+    @property
+    def to_commit(self) -> tuple[Pending, ...]:
+        return (*self.missing, *self.pending)
+
+    @property
+    def newest_passed(self) -> Epoch | None:
+        return max((each.epoch for each in (*self.missing, *self.repeated)), default=None)
+
+
+async def left_over(
+    store: RecoverStore, table_format: TableFormat[Any], table: TableState | None, user: CommitUser
+) -> LeftOver:
+    """What there is to recover; `table` was read before. Raises what is wrong with the state of `user`."""
+    marks = marks_of(table, user)
+    after = [
+        each for each in await seals_after(store, user, marks.own) if marks.own is None or each.seal.epoch > marks.own
+    ]
+    passed = await passed_epochs(store, table_format, marks, after)
+    ran: frozenset[int] | None = frozenset()
+    if passed:
+        ran = await table_format.marks_after(str(user), -1 if marks.own is None else int(marks.own))
+    if ran is None:
+        raise ContradictoryState(
+            f"another sink went past epochs {[each.epoch for each in passed][:20]} of query {user}, and the log no "
+            "longer shows which of them it ran itself; nothing was committed; save their files with --export, look for "
+            "their rows in the table, then drop them with --discard"
+        )
+    pending = [each.seal for each in after if marks.mark is None or each.seal.epoch > marks.mark]
+    return LeftOver(
+        user=user,
+        marks=marks,
+        pending=tuple([await read_pending(store, seal) for seal in pending]),
+        missing=tuple(each for each in passed if each.epoch not in ran),
+        repeated=tuple(each for each in passed if each.epoch in ran),
+    )
+
+
+async def commit_passed(
+    store: RecoverStore, table_format: TableFormat[Any], user: CommitUser, new_id: Callable[[], str]
+) -> int | None:
+    """Commits the epochs that another sink went past and did not run; returns the version, None where there is none.
+
+    The files of those that it did run are deleted first, while their manifests still name them.
+    """
+    table: TableState | None = await table_format.open()
+    for _ in range(MAX_COMMIT_ATTEMPTS):
+        found = await left_over(store, table_format, table, user)
+        newest = found.newest_passed
+        if table is None or newest is None:
+            return None
+        for plan in {each.plan for each in found.missing if each.plan is not None}:
+            table_format.check(table, WritePlan.from_json(plan))
+        lost = [file.path for each in found.repeated for file in each.files]
+        if lost and await store.delete(lost):
+            raise ContradictoryState(
+                f"some files of epochs of query {user} that had lost are not deleted yet; try again"
+            )
+        draft = Draft(
+            txn_id=new_id(),
+            operation="STREAMING UPDATE",
+            operation_parameters={"outputMode": "Append", "queryId": str(user), "epochId": str(newest)},
+            marks=((own_mark_id(user), newest),),
+            files=tuple(file for each in found.missing for file in each.files),
+            details={"recovered": [each.epoch for each in found.missing]},
+        )
+        outcome = await table_format.commit(table, draft)
+        committed: TableState = outcome.state
+        if isinstance(outcome, Committed):
+            return committed.version
+        table = committed
+    raise contended(table_format.location)
+
+
+async def discard(
+    store: CleanStore, table_format: TableFormat[Any], user: CommitUser, *, clock: Clock, new_id: Callable[[], str]
+) -> Cleaned:
+    """Gives up what a query has staged: deletes its files and its state but for the newest seal, behind a fence.
+
+    The fence moves both marks past everything that the query has named, so that a driver of it which only sleeps
+    commits nothing of it when it wakes up. Files that the log names stay. Raises `InvalidInput` where the query has
+    written so recently that an upload may still be under way.
+    """
+    sealed = await list_sealed_epochs(store, user)
+    manifests = await list_manifests(store, user)
+    newest = max([*sealed, *manifests], default=None)
+    if newest is None:
+        return Cleaned()
+    age_ms = clock.wall_ms() - max((named.modified_ms for group in manifests.values() for named in group), default=0)
+    if age_ms <= RELEASE_AGE_MS:
+        raise InvalidInput(
+            f"query {user} has written {age_ms // 60_000} minutes ago and may still be running; stop it and try again "
+            f"when {RELEASE_AGE_MS // 60_000} minutes have passed"
+        )
+    await fence(table_format, [(str(user), newest), (own_mark_id(user), newest)], new_id)
+    named = [each for group in manifests.values() for each in group]
+    lost = await without_the_tables(table_format, await read_files(store, named))
+    deleted = await delete(store, lost, [each for each in named if each not in lost.damaged])
+    seals = [] if deleted.unconfirmed or lost.damaged else sealed[:-1]
+    left = await store.delete([layout.seal_path(user, epoch) for epoch in seals]) if seals else ()
+    return Cleaned(deleted.files, deleted.manifests, len(seals) - len(left), deleted.unconfirmed + len(left))
+
+
+async def export(
+    store: GetRange, files: Sequence[DataFile], directory: Path, progress: Callable[[DataFile], None]
+) -> list[DataFile]:
+    """Copies data files to `directory`, each below the path that it has in the table; returns those that are gone."""
+    missing: list[DataFile] = []
+    for file in files:
+        target = directory / file.path
+        if await store.size(file.path) is None:
+            missing.append(file)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            aside = target.with_name(f"{target.name}.part")
+            with aside.open("wb") as body:
+                for start in range(0, file.size_bytes, EXPORT_CHUNK_BYTES):
+                    length = min(EXPORT_CHUNK_BYTES, file.size_bytes - start)
+                    body.write(await store.get_range(file.path, start, length))
+            os.replace(aside, target)
+        progress(file)
+    return missing
