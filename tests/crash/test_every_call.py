@@ -1,0 +1,199 @@
+"""Every store call of a whole story, one after the other: the process dies before it, dies after it, or never hears of
+its effect. Then Spark starts the query again, time passes, and everything must be as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+
+from lakecommit.drafts import Txn
+from lakecommit.errors import LakecommitError, StoreError
+from lakecommit.housekeeping.whole_table import TableCleaner
+from lakecommit.model import BATCH_PREFIX, CommitUser
+from lakecommit.storage.base import Created, Unknown
+from lakecommit.storage.counting import CountingStore
+from lakecommit.storage.location import open_store
+from tests.committer.conftest import QUERY, SCHEMA, SETTINGS, FlakyStore
+from tests.housekeeping.conftest import AgingTable, ShiftedClock, StampingStore
+
+EPOCHS = 3
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+class OneFault:
+    """Counts calls; the one with number `at` (from 0) meets its fate, which is `mode`."""
+
+    def __init__(self, mode: str, at: int) -> None:
+        self._mode, self._at = mode, at
+        self.calls = 0
+
+    def of_this_call(self) -> str | None:
+        self.calls += 1
+        return self._mode if self.calls - 1 == self._at else None
+
+
+class Process:
+    """A process's way to the store. When it dies, what it waits for never comes and what it asks is not done."""
+
+    def __init__(self, store, fault: OneFault) -> None:
+        self._store, self._fault = store, fault
+        self.died = asyncio.Event()
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def _die(self):
+        self.died.set()
+        await asyncio.Event().wait()
+
+    async def _call(self, begin):
+        if self.died.is_set():
+            await self._die()
+        fault = self._fault.of_this_call()
+        if fault == "die before":
+            await self._die()
+        result = await begin()
+        if fault == "die after":
+            await self._die()
+        if fault == "lose the response":
+            if isinstance(result, Created):
+                return Unknown("the response was lost")
+            raise StoreError("no answer within the bound of the retries")
+        return result
+
+    async def create(self, path, body):
+        return await self._call(lambda: self._store.create(path, body))
+
+    async def put(self, path, body):
+        return await self._call(lambda: self._store.put(path, body))
+
+    async def get(self, path, *, known_etag=None):
+        return await self._call(lambda: self._store.get(path, known_etag=known_etag))
+
+    async def size(self, path):
+        return await self._call(lambda: self._store.size(path))
+
+    async def delete(self, paths):
+        return await self._call(lambda: self._store.delete(paths))
+
+    async def list(self, prefix, *, start_after=None):
+        async def pages():
+            return [page async for page in self._store.list(prefix, start_after=start_after)]
+
+        for page in await self._call(pages):
+            yield page
+
+
+async def until_it_dies(process: Process, run) -> bool:
+    """Whether `run` came to its end. Where the process dies first, it stops wherever it is."""
+    running, death = asyncio.ensure_future(run), asyncio.ensure_future(process.died.wait())
+    await asyncio.wait([running, death], return_when=asyncio.FIRST_COMPLETED)
+    death.cancel()
+    if process.died.is_set():
+        running.cancel()
+        await asyncio.wait([running])
+        return False
+    try:
+        running.result()
+    except LakecommitError:
+        return False
+    return True
+
+
+class Checkpoint:
+    """Spark's: an epoch is planned before it runs and noted as committed after its sink has said so."""
+
+    def __init__(self) -> None:
+        self.planned = -1
+        self.committed = -1
+
+
+async def one_run(table, checkpoint) -> None:
+    """The query to the end of its input, with a loser in each epoch, cleaning as it goes; then a batch write."""
+    committer = table.committer()
+    while checkpoint.committed < EPOCHS - 1:
+        epoch = checkpoint.committed + 1
+        checkpoint.planned = epoch
+        planned = await committer.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        if epoch <= planned.done.get(QUERY, -1):
+            # Its tasks write nothing and report that they were skipped.
+            reports = []
+        else:
+            await table.report(planned, epoch, 0, [10 * epoch + 1])
+            reports = [
+                await table.report(planned, epoch, 0, [10 * epoch + 1]),
+                await table.report(planned, epoch, 1, [10 * epoch + 2]),
+            ]
+        await table.commit(committer, epoch, reports, offsets=f"offsets of {epoch}")
+        checkpoint.committed = epoch
+        await committer.tidy()
+        table.pass_minutes(21)
+        await committer.tidy()
+    user = CommitUser(f"{BATCH_PREFIX}{uuid.uuid4()}")
+    txn = Txn("nightly", 1)
+    planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=txn)
+    if not planned.skip:
+        await table.report(planned, 0, 0, [99], user=user)
+        reports = [await table.report(planned, 0, 0, [99], user=user)]
+        await committer.commit_batch(user, reports, schema=SCHEMA, settings=SETTINGS, txn=txn)
+        await committer.tidy()
+
+
+async def story(mode: str = "", at: int = -1) -> tuple[int, AgingTable]:
+    """Runs until the input is done, starting again after whatever happens; then two days pass and a cleaner comes."""
+    clock = ShiftedClock()
+    location = f"memory://{uuid.uuid4().hex}/table"
+    store = StampingStore(open_store(location, {}), clock)
+    fault = OneFault(mode, at)
+    checkpoint = Checkpoint()
+    for _ in range(2):
+        process = Process(store, fault)
+        if await until_it_dies(process, one_run(aging(location, process, clock), checkpoint)):
+            break
+    else:
+        raise AssertionError("one fault cannot stop two runs")
+    clock.shift_ms += 2 * DAY_MS
+    table = aging(location, store, clock)
+    cleaner = TableCleaner(store, table.format(), clock=clock, new_id=lambda: str(uuid.uuid4()))
+    async for found in cleaner.survey():
+        assert found.problem is None
+        await cleaner.apply(found)
+    return fault.calls, table
+
+
+def aging(location, store, clock) -> AgingTable:
+    table = AgingTable(location, CountingStore(store), FlakyStore(store))
+    table.clock = clock
+    return table
+
+
+async def check(table: AgingTable) -> None:
+    expected = sorted([10 * epoch + task for epoch in range(EPOCHS) for task in (1, 2)] + [99])
+    assert await table.ids() == expected, "every row once"
+    assert await table.orphans() == [], "no file that the log does not name"
+    assert await table.paths("_lakecommit") == [], "no state of anybody who is gone"
+
+
+CALLS = asyncio.run(story())[0]
+
+
+def test_the_story_without_a_fault():
+    calls, table = asyncio.run(story())
+    assert calls == CALLS > 60
+    asyncio.run(check(table))
+
+
+@pytest.mark.parametrize("mode", ["die before", "die after", "lose the response"])
+def test_every_call(mode):
+    async def enumerate_calls():
+        for at in range(CALLS):
+            _, table = await story(mode, at)
+            try:
+                await check(table)
+            except AssertionError as error:
+                raise AssertionError(f"{mode} call {at}: {error}") from error
+
+    asyncio.run(enumerate_calls())
