@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import tempfile
 from dataclasses import asdict, dataclass
@@ -18,6 +19,8 @@ from lakecommit.cli.output import show, table, text
 from lakecommit.errors import CommitFailed, InvalidInput
 
 if TYPE_CHECKING:
+    from lakecommit.demo.crashes import LeftByAKill
+    from lakecommit.demo.place import Place
     from lakecommit.demo.scenario import Comparison, Objects
 
 _NEEDED = ("pyspark", "delta", "deltalake")
@@ -25,10 +28,17 @@ _NEEDED = ("pyspark", "delta", "deltalake")
 
 @dataclass(frozen=True, slots=True)
 class DemoOutput:
-    """`puts_per_epoch` were counted at the S3 server; on local disk they are the objects that an epoch left."""
+    """`puts_per_epoch` were counted at the S3 server; on local disk they are the objects that an epoch left.
+
+    `replayed_epochs` were sealed and pending when the driver was killed, and committed by the next one without reading
+    their input again; `dropped_files` belonged to attempts that died with it.
+    """
 
     location: str
     epochs: int
+    kills: int
+    replayed_epochs: int
+    dropped_files: int
     snapshots: int
     files: int
     puts_per_epoch: float
@@ -50,6 +60,9 @@ class DemoOutput:
             ("", ""),
             [
                 ("epochs", self.epochs),
+                ("drivers killed", self.kills),
+                ("epochs replayed after a kill", self.replayed_epochs),
+                ("files dropped after a kill", self.dropped_files),
                 ("snapshots", self.snapshots),
                 ("data files", self.files),
                 ("requests per epoch", f"{self.puts_per_epoch:.1f} PUTs{others}"),
@@ -71,13 +84,16 @@ class DemoOutput:
 @click.option("--s3", "on_s3", is_flag=True, help="Write to a local S3 (moto) instead of local disk.")
 @click.option("--epochs", default=20, show_default=True, type=click.IntRange(1, 1000), help="Epochs of the stream.")
 @click.option("--rows", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Orders an epoch.")
+@click.option("--kills", default=2, show_default=True, type=click.IntRange(0, 100), help="Kills of the driver.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Keep the table in this directory.")
 @json_option
-def command(on_s3: bool, epochs: int, rows: int, keep: Path | None, as_json: bool) -> None:
-    """Stream and batch orders into a Delta table, then read them with delta-spark and deltalake and compare."""
+def command(on_s3: bool, epochs: int, rows: int, kills: int, keep: Path | None, as_json: bool) -> None:
+    """Stream and batch orders into a Delta table, killing the driver on the way; read them back and compare."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise InvalidInput(f"the demo needs {', '.join(missing)}; pip install 'lakecommit[spark,delta,dev]'")
+    if kills >= epochs:
+        raise InvalidInput(f"{kills} kills need more than {kills} epochs; raise --epochs")
     if keep is not None and keep.exists() and any(keep.iterdir()):
         raise InvalidInput(f"{keep} is not empty; name a directory that is empty or does not exist")
     # Said on standard error, so that standard output is the summary alone.
@@ -85,13 +101,13 @@ def command(on_s3: bool, epochs: int, rows: int, keep: Path | None, as_json: boo
     with tempfile.TemporaryDirectory(prefix="lakecommit-demo-") as temporary:
         scratch = Path(temporary) if keep is None else keep.absolute()
         scratch.mkdir(parents=True, exist_ok=True)
-        output = _run(console, scratch, on_s3=on_s3, epochs=epochs, rows=rows)
+        output = _run(console, scratch, on_s3=on_s3, epochs=epochs, rows=rows, kills=kills)
     show(output, as_json=as_json)
     if not output.exact:
         raise CommitFailed("the table is not what was generated; run the demo with --keep DIR and look into the table")
 
 
-def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int) -> DemoOutput:
+def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int, kills: int) -> DemoOutput:
     import lakecommit  # noqa: PLC0415 (Spark starts only once the arguments are known to be good)
     from lakecommit.demo import orders, scenario  # noqa: PLC0415
     from lakecommit.demo.place import a_place  # noqa: PLC0415
@@ -99,28 +115,24 @@ def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int
 
     source = scratch / "incoming"
     source.mkdir()
+    began = monotonic()
     with a_place(scratch, on_s3=on_s3) as place:
-        with console.status("starting Spark"):
+        for epoch in range(epochs):
+            orders.write_json(source / f"{epoch:06d}.json", range(epoch * rows, (epoch + 1) * rows))
+        console.print(f"table     {place.location}" + (f" at {place.s3.endpoint}" if place.s3 else ""))
+        left = _stream(console, place, source, scratch, epochs, kills)
+        requests = dict(place.s3.counts()) if place.s3 else None
+        after_stream = scenario.count_objects(place)
+        console.print(f"stream    {epochs} epochs, {epochs * rows:,} orders")
+        with console.status("starting Spark again, for the batch and the readers"):
             spark = delta_session("lakecommit-demo", extra_conf={"spark.sql.session.timeZone": "UTC"})
             lakecommit.register(spark)
-            for epoch in range(epochs):
-                orders.write_json(source / f"{epoch:06d}.json", range(epoch * rows, (epoch + 1) * rows))
         try:
-            began = monotonic()
-            console.print(f"table     {place.location}" + (f" at {place.s3.endpoint}" if place.s3 else ""))
-            with _bar(console) as bar:
-                task = bar.add_task("stream", total=epochs, detail="")
-
-                def progress(epoch: int, count: int, duration_ms: int) -> None:
-                    bar.update(task, completed=epoch, detail=f"{count:,} orders in {duration_ms:,} ms")
-
-                done = scenario.run_stream(spark, source, place, scratch / "checkpoint", progress)
-            requests = dict(place.s3.counts()) if place.s3 else None
-            after_stream = scenario.count_objects(place)
-            console.print(f"stream    {done} epochs, {done * rows:,} orders")
             with console.status("batch"):
                 scenario.append_batch(spark, range(epochs * rows, epochs * rows + rows), place)
             console.print(f"batch     {rows:,} orders appended")
+            late = asyncio.run(scenario.clean(place.store()))
+            console.print(f"clean     {late} more files of attempts that had lost")
             total = (epochs + 1) * rows
             comparisons = []
             for reader in ("delta-spark", "deltalake"):
@@ -132,21 +144,51 @@ def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int
                     )
                     comparisons.append(scenario.compare(reader, found, total))
                 console.print(f"compared  {total:,} orders as {reader} reads them")
-            objects = scenario.count_objects(place)
-            puts, others = _per_epoch(requests, after_stream, done)
-            return DemoOutput(
-                location=place.location,
-                epochs=done,
-                snapshots=objects.versions,
-                files=objects.files,
-                puts_per_epoch=puts,
-                other_requests_per_epoch=others,
-                orphans=objects.orphans,
-                comparisons=tuple(comparisons),
-                seconds=monotonic() - began,
-            )
         finally:
             spark.stop()
+        objects = scenario.count_objects(place)
+        puts, others = _per_epoch(requests, after_stream, epochs)
+        return DemoOutput(
+            location=place.location,
+            epochs=epochs,
+            kills=len(left),
+            replayed_epochs=sum(each.pending_epochs for each in left),
+            dropped_files=sum(each.staged_files for each in left),
+            snapshots=objects.versions,
+            files=objects.files,
+            puts_per_epoch=puts,
+            other_requests_per_epoch=others,
+            orphans=objects.orphans,
+            comparisons=tuple(comparisons),
+            seconds=monotonic() - began,
+        )
+
+
+def _stream(console: Console, place: Place, source: Path, scratch: Path, epochs: int, kills: int) -> list[LeftByAKill]:
+    """Runs the stream to its end, killed on the way: by turns while tasks are writing, and right after a seal."""
+    from lakecommit.demo.crashes import Driver  # noqa: PLC0415
+
+    left: list[LeftByAKill] = []
+    while True:
+        with (
+            _bar(console) as bar,
+            Driver(place, source, scratch / "checkpoint", scratch / "driver.log") as driver,
+        ):
+            task = bar.add_task("stream", total=epochs, detail="starting Spark")
+
+            def progress(epoch: int, count: int, duration_ms: int) -> None:
+                bar.update(task, completed=epoch, detail=f"{count:,} orders in {duration_ms:,} ms")  # noqa: B023
+
+            kill_after = epochs * (len(left) + 1) // (kills + 1) if len(left) < kills else None
+            found = driver.run(progress, kill_after=kill_after, sealed=len(left) % 2 == 1)
+        if found is None:
+            return left
+        left.append(found)
+        console.print(
+            f"killed    the driver, with SIGKILL, in epoch {found.epoch}: {found.pending_epochs} epochs "
+            f"({found.pending_rows:,} orders) sealed and not committed, {found.staged_files} files of attempts that "
+            "nobody heard of; starting it again"
+        )
 
 
 def _per_epoch(requests: dict[str, int] | None, objects: Objects, epochs: int) -> tuple[float, float | None]:

@@ -11,10 +11,12 @@ from lakecommit.errors import LakecommitError
 
 # Each verb is imported when it is asked for: `status` must not wait for Spark.
 VERBS: Mapping[str, str] = {
+    "clean": "lakecommit.cli.clean",
     "demo": "lakecommit.cli.demo",
     "doctor": "lakecommit.cli.doctor",
     "history": "lakecommit.cli.history",
     "inspect": "lakecommit.cli.inspect",
+    "recover": "lakecommit.cli.recover",
     "status": "lakecommit.cli.status",
 }
 

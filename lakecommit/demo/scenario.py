@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,8 +16,11 @@ from urllib.parse import unquote
 import deltalake
 from pyspark.sql import SparkSession
 
+from lakecommit.clock import SystemClock
 from lakecommit.demo import orders
 from lakecommit.demo.place import Place
+from lakecommit.formats.delta import DeltaFormat
+from lakecommit.housekeeping.whole_table import TableCleaner
 from lakecommit.state import layout
 from lakecommit.storage.base import Store
 
@@ -48,25 +53,32 @@ class Objects:
     orphans: int
 
 
-def run_stream(spark: SparkSession, source: Path, place: Place, checkpoint: Path, on_progress: Progress) -> int:
-    """Streams every file of `source`, one an epoch, until all are in. Returns the number of epochs."""
+def run_stream(
+    spark: SparkSession,
+    source: Path,
+    location: str,
+    options: Mapping[str, str],
+    checkpoint: Path,
+    on_progress: Progress,
+) -> None:
+    """Streams every file of `source`, one an epoch, until all are in."""
     stream = spark.readStream.schema(orders.SCHEMA).option("maxFilesPerTrigger", 1).json(str(source)).repartition(2)
     query = (
         stream.writeStream.format("lakecommit")
-        .options(**place.spark_options)
+        .options(**options)
         .option("partitionBy", orders.PARTITION_BY)
         .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
-        .start(place.location)
+        .start(location)
     )
     ended = False
+    seen = -1
     while not ended:
         ended = bool(query.awaitTermination(1))
         newest = query.lastProgress
-        if newest is not None:
-            on_progress(newest.batchId + 1, newest.numInputRows, newest.batchDuration)
-    newest = query.lastProgress
-    return 0 if newest is None else newest.batchId + 1
+        if newest is not None and newest.batchId > seen:
+            seen = newest.batchId
+            on_progress(seen + 1, newest.numInputRows, newest.batchDuration)
 
 
 def append_batch(spark: SparkSession, numbers: range, place: Place) -> None:
@@ -97,6 +109,17 @@ def read_with_deltalake(place: Place) -> Iterable[orders.Order]:
     table = deltalake.DeltaTable(place.location, storage_options=place.deltalake_options)
     columns = [table.to_pyarrow_table().column(name).to_pylist() for name in orders.COLUMNS]
     return [(*row[:5], _utc(row[5])) for row in zip(*columns, strict=True)]
+
+
+async def clean(store: Store) -> int:
+    """Cleans up as `lakecommit clean --apply` does; returns how many files of attempts that had lost were left."""
+
+    def new_id() -> str:
+        return str(uuid.uuid4())
+
+    delta = DeltaFormat(store, clock=SystemClock(), new_id=new_id, random=random.random)
+    cleaner = TableCleaner(store, delta, clock=SystemClock(), new_id=new_id)
+    return sum([(await cleaner.apply(found)).files async for found in cleaner.survey()])
 
 
 def count_objects(place: Place) -> Objects:

@@ -1,0 +1,245 @@
+"""`lakecommit clean TABLE`: deletes what attempts that lost have left, and state that is needed no more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+
+from lakecommit.cleaning import RELEASE_AGE_MS
+from lakecommit.cli.arguments import json_option, run, store_option
+from lakecommit.cli.output import show, size, table, text
+from lakecommit.cli.progress import progress_bar
+from lakecommit.cli.recover_queries import delta_format, new_id
+from lakecommit.clock import Clock, SystemClock
+from lakecommit.errors import InvalidInput, LakecommitError
+from lakecommit.formats.base import TableState, marks_of
+from lakecommit.housekeeping.batches import DeadBatch
+from lakecommit.housekeeping.objects import NamedFiles
+from lakecommit.housekeeping.queries import Cleaned, QueryCleanUp
+from lakecommit.housekeeping.whole_table import DEAD_AFTER_MS, TableCleaner, UserCleanUp
+from lakecommit.inspection import user_status, users
+from lakecommit.model import CommitUser, is_batch
+from lakecommit.parallel import in_parallel
+from lakecommit.storage.base import Store
+from lakecommit.storage.location import open_store
+
+RELEASE_MINUTES = RELEASE_AGE_MS // 60_000
+_UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@dataclass(frozen=True, slots=True)
+class UserFigures:
+    """What goes behind a commit user, or has gone. `seals` is the number of epochs that are released.
+
+    `kind` is `query` or `batch`. `stays` says what is left and when that can go. `problems` are what cannot be judged.
+    """
+
+    user: CommitUser
+    kind: str
+    files: int = 0
+    size_bytes: int = 0
+    manifests: int = 0
+    seals: int = 0
+    dead: bool = False
+    unconfirmed: int = 0
+    stays: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.manifests or self.seals)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanOutput:
+    """`applied` says whether it was deleted; otherwise it is what would be."""
+
+    location: str
+    older_than_ms: int
+    applied: bool
+    users: tuple[UserFigures, ...]
+
+    @property
+    def well(self) -> bool:
+        return not any(user.problems or user.unconfirmed for user in self.users)
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "location": self.location,
+            "olderThanMs": self.older_than_ms,
+            "applied": self.applied,
+            "users": [_user_data(user) for user in self.users],
+        }
+
+    def render(self) -> RenderableType:
+        parts: list[RenderableType] = [text(self.location, "bold"), text("")]
+        found = [user for user in self.users if user]
+        if found:
+            verb = "deleted" if self.applied else "would be deleted"
+            columns = ("commit user", "", "#lost files", "#bytes", "#manifests", "#released epochs")
+            parts += [text(f"{verb}:"), table(columns, [_row(user) for user in found])]
+        else:
+            parts.append(text("there is nothing to clean up"))
+        kept = [(user.user, reason) for user in self.users for reason in user.stays]
+        if kept:
+            parts += [text(""), text("stays:"), table(("commit user", ""), kept)]
+        problems = [text(f"{user.user}: {problem}", "red") for user in self.users for problem in user.problems]
+        unconfirmed = sum(user.unconfirmed for user in self.users)
+        if unconfirmed:
+            problems.append(text(f"{unconfirmed} deletions are not confirmed by the store; run clean again", "red"))
+        parts += [text(""), *problems] if problems else []
+        if found and not self.applied:
+            parts += [text(""), text("nothing was changed; add --apply to delete this")]
+        return Group(*parts)
+
+
+async def clean(
+    store: Store, clock: Clock, *, older_than_ms: int = DEAD_AFTER_MS, apply: bool = False, as_json: bool = False
+) -> CleanOutput:
+    """Looks behind every commit user, and deletes right after that where `apply` is set."""
+    table_format = delta_format(store, clock)
+    state = await table_format.open()
+    if state is None:
+        raise InvalidInput(
+            f"there is no table at {store.location}, so nothing is known to have lost; nothing was changed; check the "
+            "location"
+        )
+    cleaner = TableCleaner(store, table_format, clock=clock, new_id=new_id, dead_after_ms=older_than_ms)
+    total = len([user async for user in users(store)])
+    done: list[UserFigures] = []
+    with progress_bar("cleaning" if apply else "looking", total, as_json=as_json) as step:
+        async for found in cleaner.survey():
+            figures = await _figures(store, state, found, older_than_ms)
+            done.append(await _applied(cleaner, found, figures) if apply and found.found else figures)
+            step()
+    return CleanOutput(store.location, older_than_ms, apply, tuple(done))
+
+
+def _age_ms(_: click.Context, __: click.Parameter, given: str) -> int:
+    match = re.fullmatch(r"(\d{1,6})([mhd])", given.strip())
+    if match is None:
+        raise click.BadParameter("write a number with m, h or d, such as 90m, 24h or 7d")
+    age_ms = int(match[1]) * _UNITS_MS[match[2]]
+    if age_ms < RELEASE_AGE_MS:
+        raise click.BadParameter(
+            f"{given} is too short, write {RELEASE_MINUTES}m or more: an attempt may upload for "
+            f"{RELEASE_MINUTES // 2} minutes, and what is not twice as old may still be in use"
+        )
+    return age_ms
+
+
+@click.command("clean")
+@click.argument("location", metavar="TABLE")
+@click.option(
+    "--older-than",
+    "older_than_ms",
+    callback=_age_ms,
+    default="24h",
+    show_default=True,
+    metavar="AGE",
+    help=f"Take a writer that did nothing for this long for dead: 90m, 24h, 7d; at least {RELEASE_MINUTES}m.",
+)
+@click.option("--apply", is_flag=True, help="Delete it. Without this, what would be deleted is shown.")
+@store_option
+@json_option
+def command(location: str, older_than_ms: int, apply: bool, store_options: Mapping[str, str], as_json: bool) -> None:
+    """Delete files of attempts that lost, and state that is needed no more, below TABLE.
+
+    Shows what there is and deletes it with --apply. Files that the table names, or that may still be committed, are
+    never deleted. A batch write that is taken for dead and only slept fails when it wakes up.
+    """
+    store = open_store(location, store_options)
+    output = run(clean(store, SystemClock(), older_than_ms=older_than_ms, apply=apply, as_json=as_json))
+    show(output, as_json=as_json)
+    if not output.well:
+        raise SystemExit(1)
+
+
+async def _figures(store: Store, state: TableState, clean_up: UserCleanUp, older_than_ms: int) -> UserFigures:
+    user = clean_up.user
+    figures = UserFigures(user, "batch" if is_batch(user) else "query")
+    if clean_up.problem is not None:
+        return replace(figures, problems=(clean_up.problem,))
+    unit = "h" if older_than_ms % _UNITS_MS["h"] == 0 else "m"
+    age = f"{older_than_ms // _UNITS_MS[unit]}{unit}"
+    found = clean_up.found
+    if found is None:
+        reason = f"all of it: this batch write has written in the last {age}; it can go after that, see --older-than"
+        return replace(figures, stays=(reason,))
+    figures = replace(figures, problems=tuple(f"{problem}; it is kept" for problem in found.lost.damaged.values()))
+    files, size_bytes = await _present(store, found.lost)
+    figures = replace(figures, files=files, size_bytes=size_bytes)
+    match found:
+        case DeadBatch():
+            manifests = len([named for named in found.manifests if named not in found.lost.damaged])
+            return replace(figures, manifests=manifests, dead=not found.committed)
+        case QueryCleanUp():
+            stays = await _stays(store, state, found, age)
+            return replace(figures, manifests=len(found.manifests), seals=len(found.released), stays=stays)
+
+
+async def _present(store: Store, lost: NamedFiles) -> tuple[int, int]:
+    """How many of the lost files are there, and their bytes. Most manifests outlive the files that they name."""
+    sizes = await in_parallel(store.size(path) for path in lost.paths)
+    there = [length for length in sizes if length is not None]
+    return len(there), sum(there)
+
+
+async def _stays(store: Store, state: TableState, found: QueryCleanUp, age: str) -> tuple[str, ...]:
+    """What of a query is left after the clean-up, and when it can go."""
+    status = await user_status(store, found.user, marks_of(state, found.user))
+    reasons = []
+    if status.passed:
+        reasons.append(f"{len(status.passed)} epochs that another sink went past: run 'lakecommit recover' first")
+    if status.pending:
+        reasons.append(f"{len(status.pending)} pending epochs: the query commits them, or 'lakecommit recover' does")
+    if status.unsealed:
+        reasons.append(
+            f"{len(status.unsealed)} epochs that are being written or were broken off: the query runs them again; if it "
+            "is gone for good, give them up with 'lakecommit recover --discard'"
+        )
+    if not reasons and not found.quiet:
+        reasons.append(f"state that is younger than {RELEASE_MINUTES} minutes: clean again after that")
+    elif not reasons and found.newest_seal is not None and found.newest_seal not in found.released:
+        reasons.append(f"the state of epoch {found.newest_seal}, the newest: it can go when nothing follows for {age}")
+    return tuple(reasons)
+
+
+async def _applied(cleaner: TableCleaner, clean_up: UserCleanUp, figures: UserFigures) -> UserFigures:
+    """The figures of what is deleted. One user's failure is told, and the others go on."""
+    try:
+        cleaned: Cleaned = await cleaner.apply(clean_up)
+    except LakecommitError as error:
+        nothing = replace(figures, files=0, size_bytes=0, manifests=0, seals=0)
+        return replace(nothing, problems=(*figures.problems, str(error)))
+    return replace(
+        figures,
+        files=min(figures.files, cleaned.files),
+        manifests=cleaned.manifests,
+        seals=cleaned.seals,
+        unconfirmed=cleaned.unconfirmed,
+    )
+
+
+def _row(user: UserFigures) -> tuple[object, ...]:
+    kind = user.kind if user.kind == "query" else "dead batch write" if user.dead else "committed batch write"
+    return (user.user, kind, user.files, size(user.size_bytes), user.manifests, user.seals)
+
+
+def _user_data(user: UserFigures) -> dict[str, Any]:
+    return {
+        "user": user.user,
+        "kind": user.kind,
+        "dead": user.dead,
+        "files": user.files,
+        "sizeBytes": user.size_bytes,
+        "manifests": user.manifests,
+        "releasedEpochs": user.seals,
+        "unconfirmed": user.unconfirmed,
+        "stays": list(user.stays),
+        "problems": list(user.problems),
+    }

@@ -1,0 +1,209 @@
+"""`lakecommit recover TABLE`: what streaming queries left pending, committed without Spark, exported or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+
+from lakecommit.cli.arguments import json_option, run, store_option
+from lakecommit.cli.give_up import discard_query, export_query, ranges
+from lakecommit.cli.output import show, size, table, text
+from lakecommit.cli.progress import progress_bar
+from lakecommit.cli.recover_queries import EpochFigures, QueryRecovery, Recovery, find_queries
+from lakecommit.clock import Clock, SystemClock
+from lakecommit.model import CommitUser
+from lakecommit.storage.base import Store
+from lakecommit.storage.location import open_store
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverOutput:
+    """`applied` says whether it was done; otherwise it is what would be done."""
+
+    location: str
+    version: int
+    table_id: str
+    applied: bool
+    queries: tuple[QueryRecovery, ...]
+
+    @property
+    def well(self) -> bool:
+        return all(query.problem is None for query in self.queries)
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "location": self.location,
+            "version": self.version,
+            "tableId": self.table_id,
+            "applied": self.applied,
+            "users": [self._query_data(query) for query in self.queries],
+        }
+
+    def render(self) -> RenderableType:
+        head = text(f"delta, version {self.version}, id {self.table_id}")
+        parts: list[RenderableType] = [text(self.location, "bold"), head, text("")]
+        rows = [row for query in self.queries for row in self._rows(query)]
+        if rows:
+            parts.append(table(_COLUMNS, rows))
+        elif self.well:
+            parts.append(text("nothing is left over: all that is sealed and has rows is in the table"))
+        for query in self.queries:
+            if query.problem is not None:
+                parts += [text(""), text(f"{query.user}: {query.problem}", "red"), text(query.remedy or "")]
+        if not self.applied and any(query.epochs and query.problem is None for query in self.queries):
+            parts += [text(""), text("nothing was changed; add --apply to do this")]
+        return Group(*parts)
+
+    def _rows(self, query: QueryRecovery) -> list[tuple[object, ...]]:
+        rows: list[tuple[object, ...]] = []
+        for state, meaning in _STATES.items():
+            epochs = [each for each in query.epochs if each.state == state]
+            if epochs:
+                totals = _totals(epochs)
+                figures = (totals["files"], totals["rows"], size(totals["sizeBytes"]))
+                which = ranges([each.epoch for each in epochs])
+                rows.append((query.user, meaning, which, *figures, self._deed(query, state)))
+        return rows
+
+    def _deed(self, query: QueryRecovery, state: str) -> object:
+        if query.problem is not None:
+            return text("not recovered" if not query.versions else "recovered in part", "red")
+        if not self.applied:
+            return "its files would be deleted" if state == "repeated" else "would be committed"
+        if state == "repeated":
+            return text("its files are deleted", "green")
+        versions = " and ".join(str(version) for version in query.versions)
+        return text(f"committed in version {versions}" if versions else "committed by somebody else meanwhile", "green")
+
+    def _query_data(self, query: QueryRecovery) -> dict[str, Any]:
+        states = {state: [_epoch_data(each) for each in query.epochs if each.state == state] for state in _STATES}
+        return {
+            "user": query.user,
+            "mark": query.marks.mark,
+            "ownMark": query.marks.own,
+            **states,
+            "total": _totals(query.epochs),
+            "versions": list(query.versions),
+            "problem": query.problem,
+            "remedy": query.remedy,
+        }
+
+
+_COLUMNS = ("commit user", "left over", "epochs", "#files", "#rows", "#bytes", "")
+_STATES = {
+    "missing": "missing: another sink went past it",
+    "repeated": "repeated: another sink ran it itself",
+    "passed": "another sink went past it",
+    "pending": "pending",
+}
+
+
+async def recover(
+    store: Store,
+    clock: Clock,
+    *,
+    only: CommitUser | None = None,
+    accepted_table_id: str | None = None,
+    apply: bool = False,
+    as_json: bool = False,
+) -> RecoverOutput:
+    """A query with a problem is left as it is, whole; the others are recovered."""
+    recovery = Recovery(store, clock, accepted_table_id)
+    await recovery.open()
+    users = await find_queries(store, only)
+    queries: list[QueryRecovery] = []
+    with progress_bar("recovering" if apply else "looking", len(users), as_json=as_json) as step:
+        for user in users:
+            query = await recovery.survey(user)
+            if apply and query.epochs and query.problem is None:
+                query = await recovery.apply(query)
+            queries.append(query)
+            step()
+    state = await recovery.open()
+    return RecoverOutput(store.location, state.version, state.table_id, apply, tuple(queries))
+
+
+@click.command("recover")
+@click.argument("location", metavar="TABLE")
+@click.option("--user", metavar="ID", help="Only this query; a query id, as `lakecommit status` shows it.")
+@click.option("--apply", is_flag=True, help="Do it. Without this, what would be done is shown.")
+@click.option(
+    "--accept-table-id", metavar="ID", help="Commit also what was written for a table that this one replaced."
+)
+@click.option("--discard", is_flag=True, help="Give up what --user has staged: for a query that is gone for good.")
+@click.option(
+    "--export",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Copy the files that --user has staged to this local directory; the table is not touched.",
+)
+@store_option
+@json_option
+def command(
+    location: str,
+    user: str | None,
+    apply: bool,
+    accept_table_id: str | None,
+    discard: bool,
+    directory: Path | None,
+    store_options: Mapping[str, str],
+    as_json: bool,
+) -> None:
+    """Commit what streaming queries left pending in TABLE, without Spark.
+
+    Shows what there is and what would be done, and does it with --apply. Stop the queries first: what they have pending
+    while they run, they commit themselves.
+    """
+    _refuse_contradictions(user, apply, accept_table_id, discard, directory)
+    store, clock = open_store(location, store_options), SystemClock()
+    only = None if user is None else CommitUser(user)
+    if only is not None and directory is not None:
+        exported = run(export_query(store, clock, only, directory, as_json=as_json))
+        show(exported, as_json=as_json)
+        well = exported.well
+    elif only is not None and discard:
+        discarded = run(discard_query(store, clock, only, apply=apply))
+        show(discarded, as_json=as_json)
+        well = discarded.well
+    else:
+        recovered = run(
+            recover(store, clock, only=only, accepted_table_id=accept_table_id, apply=apply, as_json=as_json)
+        )
+        show(recovered, as_json=as_json)
+        well = recovered.well
+    if not well:
+        raise SystemExit(1)
+
+
+def _refuse_contradictions(
+    user: str | None, apply: bool, accept_table_id: str | None, discard: bool, directory: Path | None
+) -> None:
+    export = directory is not None
+    if discard and export:
+        raise click.UsageError("--export and --discard are two steps: export first, look at the files, then discard")
+    if (discard or export) and user is None:
+        raise click.UsageError(f"{'--discard' if discard else '--export'} is for one query: name it with --user ID")
+    if export and apply:
+        raise click.UsageError("--export changes nothing in the table, so there is nothing to apply: leave out --apply")
+    if (discard or export) and accept_table_id is not None:
+        raise click.UsageError(
+            "--accept-table-id is about committing: leave it out, or leave out --discard and --export"
+        )
+
+
+def _totals(epochs: tuple[EpochFigures, ...] | list[EpochFigures]) -> dict[str, int]:
+    return {
+        "epochs": len(epochs),
+        "files": sum(each.files for each in epochs),
+        "rows": sum(each.rows for each in epochs),
+        "sizeBytes": sum(each.size_bytes for each in epochs),
+    }
+
+
+def _epoch_data(each: EpochFigures) -> dict[str, int]:
+    return {"epoch": each.epoch, "files": each.files, "rows": each.rows, "sizeBytes": each.size_bytes}

@@ -1,0 +1,178 @@
+"""What `lakecommit recover` does with a query: looks what is left over and whether it can be committed, commits it."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from dataclasses import dataclass, replace
+
+from lakecommit.clock import Clock
+from lakecommit.committer import check_dense
+from lakecommit.drafts import TableSettings
+from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput, LakecommitError, StoreError
+from lakecommit.formats.base import WritePlan, marks_of
+from lakecommit.formats.delta import DeltaFormat, DeltaState
+from lakecommit.inspection import user_status, users
+from lakecommit.model import CommitUser, Epoch, Marks, is_batch
+from lakecommit.parallel import in_parallel
+from lakecommit.recovery import LeftOver, commit_passed, left_over
+from lakecommit.replay import Identity, replay
+from lakecommit.storage.base import Store
+from lakecommit.table_committer import TableCommitter
+
+MAX_LOOKS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class EpochFigures:
+    """An epoch that is left over. `state` is `pending`, `missing`, `repeated`, or `passed` where that is not known."""
+
+    epoch: Epoch
+    state: str
+    files: int
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecovery:
+    """What one query left. `versions` are those that recovery has committed; `problem` says why it could not."""
+
+    user: CommitUser
+    marks: Marks
+    epochs: tuple[EpochFigures, ...]
+    versions: tuple[int, ...] = ()
+    problem: str | None = None
+    remedy: str | None = None
+
+
+async def find_queries(store: Store, only: CommitUser | None) -> list[CommitUser]:
+    """The streaming queries that have state here; just `only` where it is given, which must be one of them."""
+    if only is not None and is_batch(only):
+        raise InvalidInput(
+            f"{only} is a batch write: whoever ran it saw it fail and runs it again, so nobody else may commit it; "
+            "'lakecommit clean' deletes what it left"
+        )
+    streams = [user async for user in users(store) if not is_batch(user)]
+    if only is None:
+        return streams
+    if only not in streams:
+        known = ", ".join(streams[:20]) or "none"
+        raise InvalidInput(f"query {only} has no state at {store.location}; queries that have: {known}")
+    return [only]
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def delta_format(store: Store, clock: Clock) -> DeltaFormat:
+    return DeltaFormat(store, clock=clock, new_id=new_id, random=random.random)
+
+
+class Recovery:
+    """Recovers one query after the other. What is wrong with one is told, and the others go on."""
+
+    def __init__(self, store: Store, clock: Clock, accepted_table_id: str | None) -> None:
+        self._store = store
+        self._format = delta_format(store, clock)
+        self._clock = clock
+        self._accepted = accepted_table_id
+
+    async def open(self) -> DeltaState:
+        found = await self._format.open()
+        if found is None:
+            raise InvalidInput(
+                f"there is no table at {self._store.location}; check the location. Where the table is gone, what a "
+                "query has staged can be saved with --user ID --export DIR"
+            )
+        if self._accepted not in (None, found.table_id):
+            raise InvalidInput(f"--accept-table-id is not the id of this table, which is {found.table_id}; correct it")
+        return found
+
+    async def survey(self, user: CommitUser) -> QueryRecovery:
+        """What is left over, and whether it can be committed. Changes nothing.
+
+        Marks and seals are two reads, and a driver may have moved on in between: before anything is called a problem
+        both are read again.
+        """
+        before: Marks | None = None
+        for _ in range(MAX_LOOKS):
+            table = await self.open()
+            marks = marks_of(table, user)
+            found: LeftOver | None = None
+            try:
+                found = await left_over(self._store, self._format, table, user)
+                await self._check(table, found)
+                return QueryRecovery(user, marks, _epochs_of(found))
+            except LakecommitError as error:
+                problem = error
+            if marks == before:
+                break
+            before = marks
+        epochs = await self._readable_epochs(user, marks) if found is None else _epochs_of(found)
+        return QueryRecovery(user, marks, epochs, (), str(problem), self._remedy(user, problem))
+
+    async def apply(self, query: QueryRecovery) -> QueryRecovery:
+        """Commits what `query` left; first what another sink went past, since until then the rest is refused."""
+        versions: list[int] = []
+        try:
+            passed = await commit_passed(self._store, self._format, query.user, new_id)
+            versions += [] if passed is None else [passed]
+            committer = TableCommitter(
+                self._store, self._format, clock=self._clock, new_id=new_id, random=random.random
+            )
+            pending = await committer.commit_pending(query.user, TableSettings(None, {}, None, self._accepted))
+            if pending is not None and any(each.state == "pending" for each in query.epochs):
+                versions.append(pending)
+        except LakecommitError as error:
+            remedy = self._remedy(query.user, error)
+            return replace(query, versions=tuple(versions), problem=str(error), remedy=remedy)
+        return replace(query, versions=tuple(versions))
+
+    async def _check(self, table: DeltaState, found: LeftOver) -> None:
+        """Raises what `apply` would. The marks are taken for what they are once the passed epochs are committed."""
+        marks = Marks(found.marks.mark, found.marks.own if found.newest_passed is None else found.newest_passed)
+        identity = Identity(table.table_id, self._accepted)
+        again = await replay(self._store, self._format, found.user, marks, identity, self._clock.wall_ms())
+        check_dense(found.user, marks, again.pending)
+        for plan in {each.plan for each in found.to_commit if each.plan is not None}:
+            self._format.check(table, WritePlan.from_json(plan), self._accepted)
+        # The sink that went past them may also have vacuumed: an epoch is committed whole or not at all.
+        paths = [file.path for each in found.missing for file in each.files]
+        sizes = await in_parallel(self._store.size(path) for path in paths)
+        gone = [path for path, length in zip(paths, sizes, strict=True) if length is None]
+        if gone:
+            raise CorruptState(
+                f"{len(gone)} of {len(paths)} files of epochs that another sink went past are gone, the first is "
+                f"{gone[0]}: a vacuum took them; nothing was committed; restore them from a backup"
+            )
+
+    async def _readable_epochs(self, user: CommitUser, marks: Marks) -> tuple[EpochFigures, ...]:
+        """As much as can be read of a query whose state is damaged."""
+        try:
+            status = await user_status(self._store, user, marks)
+        except LakecommitError:
+            return ()
+        staged = [*(("passed", each) for each in status.passed), *(("pending", each) for each in status.pending)]
+        return tuple(EpochFigures(each.epoch, state, each.files, each.rows, each.size_bytes) for state, each in staged)
+
+    def _remedy(self, user: CommitUser, error: LakecommitError) -> str:
+        verb = f"lakecommit recover {self._store.location} --user {user}"
+        if isinstance(error, StoreError):
+            return f"when the store answers again: {verb}"
+        give_up = f"to save its files: {verb} --export DIR\nto give it up once they are saved: {verb} --discard"
+        if isinstance(error, ContradictoryState) and "acceptTableId" in str(error):
+            return f"to commit it to the table as it is: {verb} --accept-table-id ID\n{give_up}"
+        return give_up
+
+
+def _epochs_of(found: LeftOver) -> tuple[EpochFigures, ...]:
+    """Those with rows: an epoch without needs no snapshot, since the next mark covers it."""
+    states = (("missing", found.missing), ("repeated", found.repeated), ("pending", found.pending))
+    return tuple(
+        EpochFigures(each.epoch, state, len(each.files), each.rows, each.size_bytes)
+        for state, epochs in states
+        for each in epochs
+        if each.files
+    )
