@@ -51,11 +51,15 @@ class RowSink:
     def add(self, batch: pa.RecordBatch) -> Iterator[Body]:
         """Takes all rows of `batch`; gives the files that became full with them."""
         while batch.num_rows:
-            piece = batch.slice(0, self._room(batch))
+            size = batch.nbytes
+            rows = self._room(batch.num_rows, size)
+            # Most batches fit as they are, and Spark may send many small ones: asking for sizes and slicing count.
+            whole = rows == batch.num_rows
+            piece = batch if whole else batch.slice(0, rows)
             self._waiting.append(piece)
-            self._waiting_rows += piece.num_rows
-            self.buffered_bytes += piece.nbytes
-            batch = batch.slice(piece.num_rows)
+            self._waiting_rows += rows
+            self.buffered_bytes += size if whole else piece.nbytes
+            batch = batch.slice(rows)
             if self._group_is_full():
                 yield from self.flush()
 
@@ -101,12 +105,11 @@ class RowSink:
         limit = self._settings.max_records_per_file
         return limit - (self._file.rows if self._file else 0) - self._waiting_rows if limit else None
 
-    def _room(self, batch: pa.RecordBatch) -> int:
-        """How many rows of `batch` the row group takes: at least one, so that a huge row gets through."""
+    def _room(self, rows: int, size: int) -> int:
+        """How many of `rows` rows of `size` bytes the row group takes: at least one, so that huge ones get through."""
         bytes_left = self._group_limit_bytes() - self.buffered_bytes
-        rows = batch.num_rows
-        if batch.nbytes > bytes_left:
-            rows = max(1, rows * bytes_left // batch.nbytes)
+        if size > bytes_left:
+            rows = max(1, rows * bytes_left // size)
         rows = min(rows, self._settings.row_group_rows - self._waiting_rows)
         records = self._records_left()
         return int(rows if records is None else min(rows, records))
