@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakecommit.writing.partitions import PartitionKey
@@ -15,6 +17,8 @@ from lakecommit.writing.stats import Leaf, Observed, stats_json
 
 # Spark takes dates and timestamps of files without this for ones in the calendar that it used before version 3.
 _FILE_METADATA = {b"org.apache.spark.version": b"4.0.0"}
+_ROWS_WORTH_A_SAMPLE = 200_000
+_SAMPLE = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +71,9 @@ class RowSink:
         """Writes the rows that wait as a row group; gives the file if it is full with it."""
         if not self._waiting:
             return
-        if self._file is None:
-            self._file = _OpenFile(self._schema, self._leaves, self._settings)
         table = pa.Table.from_batches(self._waiting, self._schema)
+        if self._file is None:
+            self._file = _OpenFile(table, self._leaves, self._settings)
         arrow_bytes, self._waiting, self._waiting_rows, self.buffered_bytes = self.buffered_bytes, [], 0, 0
         encoded_bytes = self._file.write(table)
         self._expansion = max(1.0, arrow_bytes / max(1, encoded_bytes))
@@ -125,7 +129,9 @@ class RowSink:
 
 
 class _OpenFile:
-    def __init__(self, schema: pa.Schema, leaves: tuple[Leaf, ...], settings: WriterSettings) -> None:
+    """A file that is being written. `first` is what its first row group will hold; it is not written yet."""
+
+    def __init__(self, first: pa.Table, leaves: tuple[Leaf, ...], settings: WriterSettings) -> None:
         self.spool = Spool(settings.spool_bytes, settings.local_dir)
         self.rows = 0
         self._leaves = leaves
@@ -134,9 +140,9 @@ class _OpenFile:
         self._sink = pa.PythonFile(self.spool, mode="w")
         self._writer = pq.ParquetWriter(
             self._sink,
-            schema,
+            first.schema,
             compression=settings.compression,
-            use_dictionary=_dictionary_columns(schema),
+            use_dictionary=_dictionary_columns(first),
             use_compliant_nested_type=True,
             store_schema=False,
             store_decimal_as_integer=True,
@@ -168,14 +174,30 @@ class _OpenFile:
         self.spool.release()
 
 
-def _dictionary_columns(schema: pa.Schema) -> list[str]:
-    """The Parquet columns that get a dictionary: all but floating-point ones.
+def _dictionary_columns(first: pa.Table) -> list[str]:
+    """The Parquet columns that get a dictionary: all but floating-point ones and those whose values hardly repeat.
 
     Spark looks for the value of a filter in a column's dictionary, where it does not find -0.0 for 0.0, and skips rows
     that it would otherwise return.
     """
-    columns = (column for field in schema for column in _parquet_columns(field.name, field.type))
-    return [path for path, data_type in columns if not pa.types.is_floating(data_type)]
+    columns = (column for field in first.schema for column in _parquet_columns(field.name, field.type))
+    candidates = [path for path, data_type in columns if not pa.types.is_floating(data_type)]
+    if first.num_rows < _ROWS_WORTH_A_SAMPLE:
+        return candidates
+    # The same places each time, and without a step: values often come round in a period of their own.
+    places = pa.array(sorted(random.Random(0).sample(range(first.num_rows), _SAMPLE)))
+    # A nested column's name is no Parquet column's path.
+    flat = [name for name in first.schema.names if name in candidates]
+    unique = {name for name in flat if _hardly_repeats(first.column(name).take(places))}
+    return [path for path in candidates if path not in unique]
+
+
+def _hardly_repeats(sample: pa.ChunkedArray) -> bool:
+    """Whether a dictionary would outgrow its page, so that the encoder builds one only to give it up.
+
+    It does that for a 64-bit column at 131,072 different values; of a sample of 8,192 about 3 % then are repetitions.
+    """
+    return bool(pc.count_distinct(sample, mode="all").as_py() > 0.97 * len(sample))
 
 
 def _parquet_columns(path: str, data_type: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:

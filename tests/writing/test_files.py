@@ -50,6 +50,24 @@ def test_small_batches_become_one_row_group() -> None:
     assert values_of([file]) == list(range(500))
 
 
+def test_values_that_hardly_repeat_get_no_dictionary() -> None:
+    plan = plan_of([column("unique", "long"), column("repeated", "long"), column("number", "double")])
+    numbers = pa.array(range(300_000))
+    again = pa.array([number % 50_000 for number in range(300_000)])
+    rows = pa.RecordBatch.from_pydict({"unique": numbers, "repeated": again, "number": again.cast("double")})
+    (file,) = encode_all([rows.slice(start, 10_000) for start in range(0, 300_000, 10_000)], plan)
+    group = parquet_of(file).metadata.row_group(0)
+    assert [group.column(number).has_dictionary_page for number in range(3)] == [False, True, False]
+    assert read(file)["unique"].to_pylist() == numbers.to_pylist()
+    assert read(file)["repeated"].to_pylist() == again.to_pylist()
+
+
+def test_few_rows_get_a_dictionary_whatever_they_hold() -> None:
+    (file,) = encode_all([noise(100)], FLAT)
+    group = parquet_of(file).metadata.row_group(0)
+    assert [group.column(number).has_dictionary_page for number in range(2)] == [True, True]
+
+
 def test_files_roll_at_the_target_size() -> None:
     target = 200_000
     files = encode_all(
