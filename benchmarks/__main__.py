@@ -49,10 +49,21 @@ def microbatch_command(on_s3: bool, delay_ms: float, into: Path, rounds: int, ep
 @click.option("--rounds", default=3, show_default=True)
 @click.option("--rows", default=10_000_000, show_default=True)
 @click.option("--tokens", is_flag=True, help="With a column of strings that never repeat.")
-def batch_command(on_s3: bool, delay_ms: float, into: Path, rounds: int, rows: int, tokens: bool) -> None:
+@click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark, for all sinks.")
+def batch_command(
+    on_s3: bool, delay_ms: float, into: Path, rounds: int, rows: int, tokens: bool, settings: tuple[str, ...]
+) -> None:
     """One large append."""
-    with bench(on_s3=on_s3, delay_ms=delay_ms) as place:
-        publish(batch.run(place, rounds=rounds, rows=rows, tokens=tokens), into)
+    conf = dict(_pair(setting) for setting in settings)
+    with bench(on_s3=on_s3, delay_ms=delay_ms, conf=conf) as place:
+        publish(batch.run(place, rounds=rounds, rows=rows, tokens=tokens, conf=conf), into)
+
+
+def _pair(setting: str) -> tuple[str, str]:
+    key, equals, value = setting.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{setting} is not KEY=VALUE", param_hint="--conf")
+    return key, value
 
 
 if __name__ == "__main__":

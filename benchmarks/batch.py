@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from rich.progress import track
@@ -33,7 +34,8 @@ def frame(spark: SparkSession, rows: int, *, tokens: bool) -> DataFrame:
     )
 
 
-def run(bench: Bench, *, rounds: int, rows: int, tokens: bool) -> Result:
+def run(bench: Bench, *, rounds: int, rows: int, tokens: bool, conf: Mapping[str, str]) -> Result:
+    """`conf` is only told: the session has it already."""
     load = machine.load()
     bench.spark.dataSource.register(NothingSource)
     for sink in SINKS:  # workers, classes and code are warm before anything is measured
@@ -49,7 +51,7 @@ def run(bench: Bench, *, rounds: int, rows: int, tokens: bool) -> Result:
         workload="batch-tokens" if tokens else "batch",
         place=bench.name,
         unit=f"one append of {rows:,} rows with 7 columns",
-        settings={"rounds": rounds, "rows": rows},
+        settings={"rounds": rounds, "rows": rows, **conf},
         series=[Series(sink, millis[sink], dict(requests[sink])) for sink in SINKS],
         load_before=load,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,23 +49,23 @@ class Bench:
 
 
 @contextmanager
-def bench(*, on_s3: bool, delay_ms: float) -> Iterator[Bench]:
-    """Starts everything and ends it; the delay begins when the caller asks for it with `s3.set_delay`."""
+def bench(*, on_s3: bool, delay_ms: float, conf: Mapping[str, str] | None = None) -> Iterator[Bench]:
+    """Starts everything and ends it; `conf` are settings of the one session that all sinks share."""
     with tempfile.TemporaryDirectory(prefix="lakecommit-bench-") as scratch:
         if not on_s3:
-            spark = _session({}, ())
+            spark = _session(conf or {}, ())
             yield Bench(spark, Path(scratch), None, 0)
             spark.stop()
             return
         with LocalS3() as s3:
             s3.create_bucket("bench")
-            spark = _session(_s3a(s3), (HADOOP_AWS,))
+            spark = _session({**_s3a(s3), **(conf or {})}, (HADOOP_AWS,))
             s3.set_delay(delay_ms)
             yield Bench(spark, Path(scratch), s3, delay_ms)
             spark.stop()
 
 
-def _session(extra: dict[str, str], packages: tuple[str, ...]) -> SparkSession:
+def _session(extra: Mapping[str, str], packages: tuple[str, ...]) -> SparkSession:
     spark = delta_session("lakecommit-bench", extra_conf={"spark.driver.memory": "4g", **extra}, packages=packages)
     lakecommit.register(spark)
     # A round ends in the middle of an epoch, and Spark would tell at length that its tasks were interrupted.
