@@ -199,8 +199,8 @@ async def _stays(store: Store, state: TableState, found: QueryCleanUp, age: str)
         reasons.append(f"{len(status.pending)} pending epochs: the query commits them, or 'lakecommit recover' does")
     if status.unsealed:
         reasons.append(
-            f"{len(status.unsealed)} epochs that are being written or were broken off: the query runs them again; if it "
-            "is gone for good, give them up with 'lakecommit recover --discard'"
+            f"{len(status.unsealed)} epochs that are being written or were broken off: the query runs them again; if "
+            "it is gone for good, give them up with 'lakecommit recover --discard'"
         )
     if not reasons and not found.quiet:
         reasons.append(f"state that is younger than {RELEASE_MINUTES} minutes: clean again after that")

@@ -21,7 +21,7 @@ from lakecommit.errors import CorruptState, InvalidInput, LakecommitError
 from lakecommit.formats.base import TableFormat, marks_of
 from lakecommit.housekeeping.objects import list_manifests, read_files, without_the_tables
 from lakecommit.housekeeping.queries import Cleaned
-from lakecommit.model import CommitUser, Epoch, Pending
+from lakecommit.model import CommitUser, DataFile, Epoch, Pending
 from lakecommit.recovery import discard, export
 from lakecommit.replay import list_sealed_epochs, read_pending, read_seal
 from lakecommit.storage.base import Store
@@ -156,6 +156,7 @@ async def export_query(store: Store, clock: Clock, user: CommitUser, directory: 
     try:
         with progress_bar("exporting", len(files), as_json=as_json) as step:
             gone = await export(store, files, directory, lambda _: step())
+        problems += _wrong_sizes([file for file in files if file not in gone], directory)
         output = ExportOutput(
             store.location, user, str(directory), tuple(staged), tuple(file.path for file in gone), tuple(problems)
         )
@@ -224,6 +225,16 @@ async def _staged(store: Store, table_format: TableFormat[Any], user: CommitUser
 def _refuse_inside(directory: Path, location: str) -> None:
     if os.path.isabs(location) and directory.resolve().is_relative_to(Path(location).resolve()):
         raise InvalidInput(f"{directory} is inside of the table; name a directory outside of it")
+
+
+def _wrong_sizes(files: Sequence[DataFile], directory: Path) -> list[str]:
+    """What is there and not whole is exported as it is, and told."""
+    sizes = [(file, (directory / file.path).stat().st_size) for file in files]
+    return [
+        f"{file.path} has {length} bytes, but its manifest says {file.size_bytes}: it is damaged"
+        for file, length in sizes
+        if length != file.size_bytes
+    ]
 
 
 def _write_record(output: ExportOutput, directory: Path) -> None:

@@ -13,7 +13,7 @@ from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput, La
 from lakecommit.formats.base import WritePlan, marks_of
 from lakecommit.formats.delta import DeltaFormat, DeltaState
 from lakecommit.inspection import user_status, users
-from lakecommit.model import CommitUser, Epoch, Marks, is_batch
+from lakecommit.model import CommitUser, Epoch, Marks, is_batch, own_mark_id
 from lakecommit.parallel import in_parallel
 from lakecommit.recovery import LeftOver, commit_passed, left_over
 from lakecommit.replay import Identity, replay
@@ -138,14 +138,34 @@ class Recovery:
         check_dense(found.user, marks, again.pending)
         for plan in {each.plan for each in found.to_commit if each.plan is not None}:
             self._format.check(table, WritePlan.from_json(plan), self._accepted)
-        # The sink that went past them may also have vacuumed: an epoch is committed whole or not at all.
+        await self._check_passed(found)
+
+    async def _check_passed(self, found: LeftOver) -> None:
+        """An epoch is in the table whole or not at all, and is committed so: neither half is for recovery to guess."""
+        passed = [file.path for each in (*found.missing, *found.repeated) for file in each.files]
+        if not passed:
+            return
+        if found.marks.own is None and await self._format.marks_after(own_mark_id(found.user), -1):
+            raise ContradictoryState(
+                f"lakecommit has committed epochs of query {found.user}, but the table has dropped its own mark "
+                "(delta.setTransactionRetentionDuration): which of them are in the table cannot be known; nothing was "
+                "changed; look for their rows in the table"
+            )
+        named = sorted((await self._format.named(passed)).paths)
+        if named:
+            raise ContradictoryState(
+                f"{len(named)} of {len(passed)} files of epochs of query {found.user} that another sink went past are "
+                f"named by the table's log, the first is {named[0]}: they were committed, and the table has forgotten "
+                "by whom; nothing was changed; look for their rows in the table"
+            )
+        # The sink that went past them may also have vacuumed.
         paths = [file.path for each in found.missing for file in each.files]
         sizes = await in_parallel(self._store.size(path) for path in paths)
         gone = [path for path, length in zip(paths, sizes, strict=True) if length is None]
         if gone:
             raise CorruptState(
-                f"{len(gone)} of {len(paths)} files of epochs that another sink went past are gone, the first is "
-                f"{gone[0]}: a vacuum took them; nothing was committed; restore them from a backup"
+                f"{len(gone)} of {len(paths)} files of epochs of query {found.user} that another sink went past are "
+                f"gone, the first is {gone[0]}: a vacuum took them; nothing was committed; restore them from a backup"
             )
 
     async def _readable_epochs(self, user: CommitUser, marks: Marks) -> tuple[EpochFigures, ...]:

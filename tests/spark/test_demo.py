@@ -15,11 +15,12 @@ pytestmark = pytest.mark.spark
 @pytest.mark.parametrize("place", [[], ["--s3"]], ids=["local disk", "s3"])
 def test_the_demo_is_exact(place):
     command = [str(Path(sys.executable).with_name("lakecommit")), "demo", *place, "--epochs", "3", "--rows", "60"]
-    ended = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=240, check=False)
+    command += ["--kills", "1", "--json"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert ended.returncode == 0, ended.stderr[-4000:]
     shown = json.loads(ended.stdout)
     assert shown["exact"] is True
-    assert (shown["epochs"], shown["orphans"]) == (3, 0)
+    assert (shown["epochs"], shown["kills"], shown["orphans"]) == (3, 1, 0)
     assert [each["rows"] for each in shown["comparisons"]] == [240, 240]
     # Three snapshots of the stream, one of the batch, and the creation of the table.
     assert shown["snapshots"] == 5
