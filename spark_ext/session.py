@@ -99,15 +99,43 @@ def _planned_offsets(spark: SparkSession, user: CommitUser, epoch: Epoch) -> str
         query = spark.streams.get(user)
         if query is None:
             return None
-        entry = query._jsq.streamingQuery().offsetLog().get(int(epoch))
+        execution = query._jsq.streamingQuery()
+        entry = execution.offsetLog().get(int(epoch))
         if entry.isEmpty():
             return None
         sources = entry.get().offsets()
-        texts = [
+        texts: list[str | None] = [
             offset.get().json() if offset.isDefined() else None
             for offset in (sources.apply(index) for index in range(sources.length()))
         ]
+        for index, text in enumerate(list(texts)):
+            number = _log_offset(text)
+            if number is not None:
+                texts.append(_file_source_entry(spark, execution.resolvedCheckpointRoot(), index, number))
     except Exception as error:
         _log.info("the planned offsets of query %s cannot be read: %s", user, type(error).__name__)
         return None
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+
+
+def _log_offset(offset: str | None) -> int | None:
+    """The number that is all that a file source has for an offset: which files it means is in the source's own log."""
+    parsed = json.loads(offset) if offset else None
+    return parsed["logOffset"] if isinstance(parsed, dict) and set(parsed) == {"logOffset"} else None
+
+
+def _file_source_entry(spark: SparkSession, checkpoint: str, source: int, number: int) -> str | None:
+    """What a file source wrote down as its files for an offset, in the query's checkpoint."""
+    jvm, settings = spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
+    assert jvm is not None
+    # Every tenth entry or so is written together with all before it, under a name of its own.
+    for name in (f"{number}", f"{number}.compact"):
+        path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/sources/{source}/{name}")
+        files = path.getFileSystem(settings)
+        if files.exists(path):
+            stream = files.open(path)
+            try:
+                return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            finally:
+                stream.close()
+    return None

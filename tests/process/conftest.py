@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import uuid
+from pathlib import Path
+
+import pytest
+
+from lakecommit.demo.place import Place
+
+from .faulty_proxy import faulty_proxy
+from .processes import driver_starter
+
+# Its assertions are the tests' own: a failure shows the values.
+pytest.register_assert_rewrite("tests.process.evidence")
+
+SEED_VARIABLE = "LAKECOMMIT_TEST_SEED"
+
+
+def pytest_collection_modifyitems(items):
+    """Processes are watched through /proc, and start several times in a test, on a machine that may be busy."""
+    here = Path(__file__).parent
+    for item in items:
+        if here not in item.path.parents:
+            continue
+        if not Path("/proc/self/stat").exists():
+            item.add_marker(pytest.mark.skip(reason="needs /proc"))
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(900))
+
+
+@pytest.fixture(scope="session")
+def seed():
+    """What chance is made from. Set the variable to see the same again, as far as processes can be made to."""
+    return int(os.environ.get(SEED_VARIABLE) or secrets.randbelow(2**32))
+
+
+@pytest.fixture
+def rng(request, seed):
+    print(f"{SEED_VARIABLE}={seed}")
+    return random.Random(f"{seed} {request.node.name}")
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a driver process for a job; none is left when the test ends."""
+    with driver_starter(tmp_path) as starter:
+        yield starter
+
+
+@pytest.fixture
+def place_on_s3(local_s3):
+    """A table of its own, as the test itself reaches it."""
+    return Place(f"s3://lake/{uuid.uuid4().hex}", local_s3.store_options(), local_s3)
+
+
+@pytest.fixture
+def proxy(local_s3):
+    """A way to S3 that is faultless until a test adds rules."""
+    with faulty_proxy(local_s3.endpoint) as running:
+        yield running

@@ -1,0 +1,29 @@
+"""What a driver process is told to do: one stream of files into one table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True)
+class Job:
+    """Each file of `source` is an epoch. With `hosts` the tasks run in executors of their own, one on each host."""
+
+    source: str
+    location: str
+    checkpoint: str
+    options: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    partitions: int = 2
+    files_per_epoch: int = 1
+    hosts: tuple[str, ...] = ()
+    schema: str = "id long, text string"
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        values = json.loads(text)
+        return cls(**{**values, "hosts": tuple(values["hosts"])})

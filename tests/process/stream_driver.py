@@ -1,0 +1,114 @@
+"""A stream in a process of its own, as a user's job is. Says on standard output what happens, a line each.
+
+python -m tests.process.stream_driver JOB     (JOB: the JSON of a `Job`)
+
+    RUNNING                          the query has started
+    EPOCH {"epoch": …, "rows": …}    Spark has finished an epoch that read so many rows
+    ENDED                            all input is read and the query has stopped by itself
+    FAILED text                      the query has failed
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+import lakecommit
+
+from .cluster import start_cluster
+from .job import Job
+
+# A tiny query that runs a few times: compiling and verifying cost more than they save.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+    "spark.log.level": "ERROR",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def say(kind: str, text: str = "") -> None:
+    print(f"{kind} {text}".rstrip(), flush=True)
+
+
+class Progress(StreamingQueryListener):
+    def onQueryStarted(self, event):  # noqa: N802 (Spark's name)
+        say("RUNNING")
+
+    def onQueryProgress(self, event):  # noqa: N802 (Spark's name)
+        progress = event.progress
+        say("EPOCH", json.dumps({"epoch": progress.batchId, "rows": progress.numInputRows}))
+
+    def onQueryIdle(self, event):  # noqa: N802 (Spark's name)
+        pass
+
+    def onQueryTerminated(self, event):  # noqa: N802 (Spark's name)
+        pass
+
+
+def session(job: Job) -> SparkSession:
+    settings = {**SETTINGS, **job.settings}
+    master = start_cluster(settings, job.hosts) if job.hosts else "local[2]"
+    builder = SparkSession.builder.master(master).appName("lakecommit-process-tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def end_with_the_test() -> None:
+    """Kills this process and its JVM once the test's process is gone, also where that had no time to do it."""
+
+    def wait() -> None:
+        sys.stdin.buffer.read()
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def main(job: Job) -> int:
+    spark = session(job)
+    lakecommit.register(spark)
+    spark.streams.addListener(Progress())
+    stream = spark.readStream.schema(job.schema).option("maxFilesPerTrigger", job.files_per_epoch).json(job.source)
+    query = (
+        stream.repartition(job.partitions)
+        .writeStream.format("lakecommit")
+        .options(**job.options)
+        .option("checkpointLocation", job.checkpoint)
+        .trigger(availableNow=True)
+        .start(job.location)
+    )
+    try:
+        query.awaitTermination()
+    except Exception:
+        # On one line, so that a reader never sees half of it.
+        say("FAILED", json.dumps(traceback.format_exc()))
+        return 1
+    else:
+        say("ENDED")
+        return 0
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    end_with_the_test()
+    sys.exit(main(Job.from_json(sys.argv[1])))

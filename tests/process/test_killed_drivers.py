@@ -1,0 +1,45 @@
+"""Drivers that are killed again and again in one stream: every row is in the table once."""
+
+from __future__ import annotations
+
+import pytest
+
+from .evidence import assert_exactly_once
+from .kills import MOMENTS, STEPS, killed_at_random_moments, killed_at_steps
+from .streams import stream_on_disk, stream_on_s3
+
+pytestmark = pytest.mark.spark
+
+
+def test_on_local_disk(start, tmp_path, rng, spark):
+    stream = stream_on_disk(tmp_path, files=10)
+    killed_at_random_moments(start, stream, rng, kills=3)
+    assert_exactly_once(stream)
+    read = spark.read.format("delta").load(stream.place.location)
+    assert sorted(row.id for row in read.select("id").collect()) == stream.ids
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_many_times_on_local_disk(start, tmp_path, rng):
+    stream = stream_on_disk(tmp_path, files=60)
+    killed_at_random_moments(start, stream, rng, kills=20)
+    assert_exactly_once(stream)
+
+
+def test_at_steps_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy):
+    stream = stream_on_s3(tmp_path, 6, place_on_s3, proxy.endpoint)
+    before_the_seal = (rng.choice(["manifest", "data"]), rng.choice(MOMENTS))
+    since_the_seal = (rng.choice(["seal", "version"]), rng.choice(MOMENTS))
+    killed_at_steps(start, stream, proxy, [before_the_seal, since_the_seal])
+    assert_exactly_once(stream)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_at_every_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy):
+    stream = stream_on_s3(tmp_path, 28, place_on_s3, proxy.endpoint)
+    kills = [(step, moment) for step in STEPS for moment in MOMENTS]
+    rng.shuffle(kills)
+    killed_at_steps(start, stream, proxy, kills)
+    assert_exactly_once(stream)
