@@ -158,8 +158,8 @@ async def users(store: List) -> AsyncIterator[CommitUser]:
     while (path := await _first_path(store, prefix, after)) is not None:
         name = path.removeprefix(f"{prefix}/").partition("/")[0]
         after = f"{prefix}/{name}/{_LAST}"
-        if layout.parse_seal_path(path) or layout.parse_manifest_path(path):
-            yield CommitUser(name)
+        if user := layout.parse_user(path):
+            yield user
 
 
 async def _first_path(store: List, prefix: str, after: str | None) -> str | None:

@@ -16,15 +16,30 @@ from typing import Any, Protocol
 from lakecommit.batch_commit import MAX_COMMIT_ATTEMPTS, contended
 from lakecommit.cleaning import RELEASE_AGE_MS
 from lakecommit.clock import Clock
-from lakecommit.errors import ContradictoryState, InvalidInput
+from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput
 from lakecommit.formats.base import Committed, TableFormat, TableState, WritePlan, marks_of
 from lakecommit.housekeeping.batches import fence
-from lakecommit.housekeeping.objects import CleanStore, delete, list_manifests, read_files, without_the_tables
+from lakecommit.housekeeping.objects import (
+    CleanStore,
+    delete,
+    last_written_ms,
+    list_manifests,
+    read_files,
+    without_the_tables,
+)
 from lakecommit.housekeeping.queries import Cleaned
 from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, own_mark_id
-from lakecommit.replay import ReadState, list_sealed_epochs, passed_epochs, read_pending, seals_after
+from lakecommit.replay import (
+    ReadState,
+    check_present,
+    find_seal,
+    list_sealed_epochs,
+    passed_epochs,
+    read_pending,
+    seals_after,
+)
 from lakecommit.state import layout
-from lakecommit.storage.base import Delete, GetRange
+from lakecommit.storage.base import Delete, Get, GetRange
 
 EXPORT_CHUNK_BYTES = 8 * 1024 * 1024
 
@@ -67,7 +82,7 @@ async def left_over(
     after = [
         each for each in await seals_after(store, user, marks.own) if marks.own is None or each.seal.epoch > marks.own
     ]
-    passed = await passed_epochs(store, table_format, marks, after)
+    passed = await passed_epochs(store, table_format, user, marks, after)
     ran: frozenset[int] | None = frozenset()
     if passed:
         ran = await table_format.marks_after(str(user), -1 if marks.own is None else int(marks.own))
@@ -88,11 +103,16 @@ async def left_over(
 
 
 async def commit_passed(
-    store: RecoverStore, table_format: TableFormat[Any], user: CommitUser, new_id: Callable[[], str]
+    store: RecoverStore,
+    table_format: TableFormat[Any],
+    user: CommitUser,
+    new_id: Callable[[], str],
+    accepted_table_id: str | None = None,
 ) -> int | None:
     """Commits the epochs that another sink went past and did not run; returns the version, None where there is none.
 
-    The files of those that it did run are deleted first, while their manifests still name them.
+    The files of those that it did run are deleted first, while their manifests still name them. Raises where a file is
+    gone, since the sink that went past may also have vacuumed, or where the epochs no longer fit the table.
     """
     table: TableState | None = await table_format.open()
     for _ in range(MAX_COMMIT_ATTEMPTS):
@@ -101,7 +121,9 @@ async def commit_passed(
         if table is None or newest is None:
             return None
         for plan in {each.plan for each in found.missing if each.plan is not None}:
-            table_format.check(table, WritePlan.from_json(plan))
+            table_format.check(table, WritePlan.from_json(plan), accepted_table_id)
+        for each in found.missing:
+            await check_present(store, each)
         lost = [file.path for each in found.repeated for file in each.files]
         if lost and await store.delete(lost):
             raise ContradictoryState(
@@ -137,7 +159,7 @@ async def discard(
     newest = max([*sealed, *manifests], default=None)
     if newest is None:
         return Cleaned()
-    age_ms = clock.wall_ms() - max((named.modified_ms for group in manifests.values() for named in group), default=0)
+    age_ms = clock.wall_ms() - await last_written_ms(store, user)
     if age_ms <= RELEASE_AGE_MS:
         raise InvalidInput(
             f"query {user} has written {age_ms // 60_000} minutes ago and may still be running; stop it and try again "
@@ -148,14 +170,27 @@ async def discard(
     lost = await without_the_tables(table_format, await read_files(store, named))
     deleted = await delete(store, lost, [each for each in named if each not in lost.damaged])
     seals = [] if deleted.unconfirmed or lost.damaged else sealed[:-1]
+    if sealed and not await _is_readable(store, user, sealed[-1]):
+        # It is no evidence of anything, and would be in the way for good.
+        seals = sealed
     left = await store.delete([layout.seal_path(user, epoch) for epoch in seals]) if seals else ()
     return Cleaned(deleted.files, deleted.manifests, len(seals) - len(left), deleted.unconfirmed + len(left))
+
+
+async def _is_readable(store: Get, user: CommitUser, epoch: Epoch) -> bool:
+    try:
+        return await find_seal(store, user, epoch) is not None
+    except CorruptState:
+        return False
 
 
 async def export(
     store: GetRange, files: Sequence[DataFile], directory: Path, progress: Callable[[DataFile], None]
 ) -> list[DataFile]:
-    """Copies data files to `directory`, each below the path that it has in the table; returns those that are gone."""
+    """Copies data files to `directory`, each below the path that it has in the table; returns those that are gone.
+
+    One that is shorter than its manifest says is copied as it is.
+    """
     missing: list[DataFile] = []
     for file in files:
         target = directory / file.path

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from lakecommit.committer import SealedEpoch
 from lakecommit.errors import ContradictoryState, CorruptState
 from lakecommit.formats.base import TableFormat
-from lakecommit.model import Attempt, CommitUser, DataFile, Epoch, Manifest, Marks, Pending, Seal, Winner
+from lakecommit.model import Attempt, CommitUser, DataFile, Epoch, Manifest, Marks, Pending, Seal, Winner, own_mark_id
 from lakecommit.parallel import in_parallel
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found, Get, GetRange, List
@@ -68,7 +68,7 @@ async def replay(
     files = [await read_pending(store, each.seal) for each in pending]
     for each, staged in zip(pending, files, strict=True):
         if now_ms - each.seal.sealed_ms > VACUUMED_AFTER_MS:
-            await _check_present(store, staged)
+            await check_present(store, staged)
     if marks == Marks():
         await _check_never_held(table_format, user, pending, files, now_ms)
     return Replay(newest, tuple(each.as_sealed_epoch() for each in pending), tuple(files))
@@ -208,24 +208,28 @@ async def list_sealed_epochs(store: List, user: CommitUser, start_after: str | N
 
 
 async def passed_epochs(
-    store: Get, table_format: TableFormat[Any], marks: Marks, after: Sequence[StoredSeal]
+    store: Get, table_format: TableFormat[Any], user: CommitUser, marks: Marks, after: Sequence[StoredSeal]
 ) -> list[Pending]:
-    """The epochs of seals after the own mark that somebody else's sink went past, and whose files are not in the table.
+    """The epochs of seals after the own mark that somebody else's sink went past, and that are not in the table.
 
-    Their files may be in it where it is the own mark that has expired.
+    They may be in it where it is the own mark that has expired: then the log shows their files or, where those were
+    rewritten since, the own mark as it was.
     """
     seals = [each for each in after if marks.mark is not None and each.seal.epoch <= marks.mark]
     staged = [await read_pending(store, each.seal) for each in seals if not each.as_sealed_epoch().empty]
+    if staged and marks.own is None:
+        once = max(await table_format.marks_after(own_mark_id(user), -1) or (), default=-1)
+        staged = [each for each in staged if each.epoch > once]
     if not staged:
         return []
     named = (await table_format.named([file.path for each in staged for file in each.files])).paths
-    return [each for each in staged if not all(file.path in named for file in each.files)]
+    return [each for each in staged if not any(file.path in named for file in each.files)]
 
 
 async def check_not_passed(
     store: Get, table_format: TableFormat[Any], user: CommitUser, marks: Marks, after: Sequence[StoredSeal]
 ) -> None:
-    passed = [each.epoch for each in await passed_epochs(store, table_format, marks, after)]
+    passed = [each.epoch for each in await passed_epochs(store, table_format, user, marks, after)]
     if passed:
         raise ContradictoryState(
             f"epochs {passed[:20]} of query {user} are sealed and not committed by lakecommit, but the mark is at "
@@ -245,7 +249,7 @@ def _check_chain(stored: Sequence[StoredSeal]) -> None:
             )
 
 
-async def _check_present(store: GetRange, pending: Pending) -> None:
+async def check_present(store: GetRange, pending: Pending) -> None:
     """A sealed file is complete; but Delta's VACUUM takes what no snapshot names after its retention of days."""
     sizes = await in_parallel(store.size(file.path) for file in pending.files)
     missing = [file.path for file, size in zip(pending.files, sizes, strict=True) if size is None]

@@ -23,11 +23,22 @@ _ATTEMPT = re.compile(r"[0-9a-f]{32}")
 _MANIFEST = re.compile(
     rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/writers/(\d{{20}})/(0|[1-9]\d{{0,9}})-([0-9a-f]{{32}})(?:-([1-9]\d{{0,9}}))?\.avro"
 )
+_USER_STATE = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/(?:writers|seals|listeners)/")
 _SEAL = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/seals/(\d{{20}})\.avro")
 
 
 def users_prefix() -> str:
     return f"{ROOT}/users"
+
+
+def user_prefix(user: CommitUser) -> str:
+    return f"{ROOT}/users/{_checked_user(user)}"
+
+
+def parse_user(path: str) -> CommitUser | None:
+    """Whose state an object is, None where its name is not of anybody's."""
+    match = _USER_STATE.match(path)
+    return None if match is None else CommitUser(match[1])
 
 
 def writers_prefix(user: CommitUser, epoch: Epoch | None = None) -> str:

@@ -203,7 +203,9 @@ async def _stays(store: Store, state: TableState, found: QueryCleanUp, age: str)
             "it is gone for good, give them up with 'lakecommit recover --discard'"
         )
     if not reasons and not found.quiet:
-        reasons.append(f"state that is younger than {RELEASE_MINUTES} minutes: clean again after that")
+        reasons.append(
+            f"state whose snapshot or manifests are younger than {RELEASE_MINUTES} minutes: clean again later"
+        )
     elif not reasons and found.newest_seal is not None and found.newest_seal not in found.released:
         reasons.append(f"the state of epoch {found.newest_seal}, the newest: it can go when nothing follows for {age}")
     return tuple(reasons)

@@ -11,10 +11,11 @@ import click
 from rich.console import Group, RenderableType
 
 from lakecommit.cli.arguments import json_option, run, store_option
-from lakecommit.cli.give_up import discard_query, export_query, ranges
+from lakecommit.cli.discard import discard_query
+from lakecommit.cli.export import export_query
 from lakecommit.cli.output import show, size, table, text
 from lakecommit.cli.progress import progress_bar
-from lakecommit.cli.recover_queries import EpochFigures, QueryRecovery, Recovery, find_queries
+from lakecommit.cli.recover_queries import EpochFigures, QueryRecovery, Recovery, find_queries, ranges
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.model import CommitUser
 from lakecommit.storage.base import Store

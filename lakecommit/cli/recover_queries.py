@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import random
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from lakecommit.clock import Clock
 from lakecommit.committer import check_dense
 from lakecommit.drafts import TableSettings
-from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput, LakecommitError, StoreError
+from lakecommit.errors import ContradictoryState, InvalidInput, LakecommitError, StoreError
 from lakecommit.formats.base import WritePlan, marks_of
 from lakecommit.formats.delta import DeltaFormat, DeltaState
 from lakecommit.inspection import user_status, users
-from lakecommit.model import CommitUser, Epoch, Marks, is_batch, own_mark_id
-from lakecommit.parallel import in_parallel
+from lakecommit.model import CommitUser, Epoch, Marks, is_batch
 from lakecommit.recovery import LeftOver, commit_passed, left_over
-from lakecommit.replay import Identity, replay
+from lakecommit.replay import Identity, check_present, replay
 from lakecommit.storage.base import Store
 from lakecommit.table_committer import TableCommitter
 
@@ -60,6 +61,15 @@ async def find_queries(store: Store, only: CommitUser | None) -> list[CommitUser
         known = ", ".join(streams[:20]) or "none"
         raise InvalidInput(f"query {only} has no state at {store.location}; queries that have: {known}")
     return [only]
+
+
+def ranges(epochs: Sequence[int]) -> str:
+    """`3-5, 9` for 3, 4, 5 and 9."""
+    runs = [
+        [number for _, number in run]
+        for _, run in groupby(enumerate(sorted(epochs)), key=lambda numbered: numbered[1] - numbered[0])
+    ]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def new_id() -> str:
@@ -117,7 +127,7 @@ class Recovery:
         """Commits what `query` left; first what another sink went past, since until then the rest is refused."""
         versions: list[int] = []
         try:
-            passed = await commit_passed(self._store, self._format, query.user, new_id)
+            passed = await commit_passed(self._store, self._format, query.user, new_id, self._accepted)
             versions += [] if passed is None else [passed]
             committer = TableCommitter(
                 self._store, self._format, clock=self._clock, new_id=new_id, random=random.random
@@ -138,35 +148,8 @@ class Recovery:
         check_dense(found.user, marks, again.pending)
         for plan in {each.plan for each in found.to_commit if each.plan is not None}:
             self._format.check(table, WritePlan.from_json(plan), self._accepted)
-        await self._check_passed(found)
-
-    async def _check_passed(self, found: LeftOver) -> None:
-        """An epoch is in the table whole or not at all, and is committed so: neither half is for recovery to guess."""
-        passed = [file.path for each in (*found.missing, *found.repeated) for file in each.files]
-        if not passed:
-            return
-        if found.marks.own is None and await self._format.marks_after(own_mark_id(found.user), -1):
-            raise ContradictoryState(
-                f"lakecommit has committed epochs of query {found.user}, but the table has dropped its own mark "
-                "(delta.setTransactionRetentionDuration): which of them are in the table cannot be known; nothing was "
-                "changed; look for their rows in the table"
-            )
-        named = sorted((await self._format.named(passed)).paths)
-        if named:
-            raise ContradictoryState(
-                f"{len(named)} of {len(passed)} files of epochs of query {found.user} that another sink went past are "
-                f"named by the table's log, the first is {named[0]}: they were committed, and the table has forgotten "
-                "by whom; nothing was changed; look for their rows in the table"
-            )
-        # The sink that went past them may also have vacuumed.
-        paths = [file.path for each in found.missing for file in each.files]
-        sizes = await in_parallel(self._store.size(path) for path in paths)
-        gone = [path for path, length in zip(paths, sizes, strict=True) if length is None]
-        if gone:
-            raise CorruptState(
-                f"{len(gone)} of {len(paths)} files of epochs of query {found.user} that another sink went past are "
-                f"gone, the first is {gone[0]}: a vacuum took them; nothing was committed; restore them from a backup"
-            )
+        for each in found.missing:
+            await check_present(self._store, each)
 
     async def _readable_epochs(self, user: CommitUser, marks: Marks) -> tuple[EpochFigures, ...]:
         """As much as can be read of a query whose state is damaged."""

@@ -70,6 +70,14 @@ async def list_manifests(store: List, user: CommitUser) -> dict[Epoch, list[Name
     return found
 
 
+async def last_written_ms(store: List, user: CommitUser) -> int:
+    """When the newest object of a user's state was written; 0 where there is none."""
+    newest = 0
+    async for page in store.list(layout.user_prefix(user)):
+        newest = max(newest, *(info.modified_ms for info in page))
+    return newest
+
+
 async def read_files(store: Get, manifests: Sequence[NamedManifest]) -> NamedFiles:
     """What the manifests name. One that went away meanwhile names nothing any more."""
 

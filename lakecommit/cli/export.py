@@ -1,4 +1,4 @@
-"""What a query has staged and will not be committed: exported, so that nothing is lost, and given up."""
+"""`lakecommit recover --export`: copies what a query has staged, so that nothing is lost when it is given up."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 
-from lakecommit.cleaning import RELEASE_AGE_MS
-from lakecommit.cli.output import size, table, text
+from lakecommit.cleaning import NamedManifest
+from lakecommit.cli.output import size, text
 from lakecommit.cli.progress import progress_bar
-from lakecommit.cli.recover_queries import delta_format, find_queries, new_id
+from lakecommit.cli.recover_queries import delta_format, find_queries, ranges
 from lakecommit.clock import Clock
-from lakecommit.errors import CorruptState, InvalidInput, LakecommitError
+from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput
 from lakecommit.formats.base import TableFormat, marks_of
-from lakecommit.housekeeping.objects import list_manifests, read_files, without_the_tables
-from lakecommit.housekeeping.queries import Cleaned
+from lakecommit.housekeeping.objects import list_manifests
 from lakecommit.model import CommitUser, DataFile, Epoch, Pending
-from lakecommit.recovery import discard, export
-from lakecommit.replay import list_sealed_epochs, read_pending, read_seal
-from lakecommit.storage.base import Store
+from lakecommit.recovery import export
+from lakecommit.replay import checked_manifest, list_sealed_epochs, read_pending, read_seal
+from lakecommit.storage.base import Found, Get, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,69 +80,9 @@ class ExportOutput:
         return Group(*parts)
 
 
-@dataclass(frozen=True, slots=True)
-class DiscardOutput:
-    """What a query has staged. `files` are those that the table does not name. `cleaned` says what is deleted."""
-
-    location: str
-    user: CommitUser
-    epochs: tuple[Epoch, ...]
-    files: int
-    size_bytes: int
-    manifests: int
-    seals: int
-    problems: tuple[str, ...]
-    cleaned: Cleaned | None
-
-    @property
-    def well(self) -> bool:
-        return not self.problems and (self.cleaned is None or self.cleaned.unconfirmed == 0)
-
-    def data(self) -> dict[str, Any]:
-        return {
-            "location": self.location,
-            "user": self.user,
-            "applied": self.cleaned is not None,
-            "epochs": list(self.epochs),
-            "files": self.files,
-            "sizeBytes": self.size_bytes,
-            "manifests": self.manifests,
-            "seals": self.seals,
-            "unconfirmed": 0 if self.cleaned is None else self.cleaned.unconfirmed,
-            "problems": list(self.problems),
-        }
-
-    def render(self) -> RenderableType:
-        what = "would be deleted" if self.cleaned is None else "deleted"
-        rows = [
-            ("epochs given up", ranges(self.epochs) or None, ""),
-            (f"files {what}", self.files, size(self.size_bytes)),
-            (f"manifests {what}", self.manifests, ""),
-            (f"seals {what}", self.seals, "the newest stays, as evidence"),
-        ]
-        parts: list[RenderableType] = [text(self.location, "bold"), text(f"query {self.user}"), text("")]
-        parts.append(table(("", "#", ""), rows))
-        parts += [text(problem, "red") for problem in self.problems]
-        if self.cleaned is None:
-            advice = "nothing was changed; save the files with --export DIR first if anybody may want the rows"
-            parts += [text(""), text(f"{advice}; add --apply to give them up")]
-        elif self.cleaned.unconfirmed:
-            parts.append(text(f"{self.cleaned.unconfirmed} deletions are not confirmed; run the same again", "red"))
-        return Group(*parts)
-
-
 def export_record(user: CommitUser) -> str:
     """The name of the file that says what was exported of a query."""
     return f"lakecommit-export-{user}.json"
-
-
-def ranges(epochs: Sequence[int]) -> str:
-    """`3-5, 9` for 3, 4, 5 and 9."""
-    runs = [
-        [number for _, number in run]
-        for _, run in groupby(enumerate(sorted(epochs)), key=lambda numbered: numbered[1] - numbered[0])
-    ]
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 async def export_query(store: Store, clock: Clock, user: CommitUser, directory: Path, *, as_json: bool) -> ExportOutput:
@@ -167,42 +105,11 @@ async def export_query(store: Store, clock: Clock, user: CommitUser, directory: 
     return output
 
 
-async def discard_query(store: Store, clock: Clock, user: CommitUser, *, apply: bool) -> DiscardOutput:
-    """Shows what giving up a query would delete, or does it. Raises where the query wrote too recently for that."""
-    await find_queries(store, user)
-    table_format = delta_format(store, clock)
-    sealed = await list_sealed_epochs(store, user)
-    by_epoch = await list_manifests(store, user)
-    manifests = [named for group in by_epoch.values() for named in group]
-    young = [named for named in manifests if not named.is_old(clock.wall_ms())]
-    if young:
-        since = (clock.wall_ms() - max(named.modified_ms for named in young)) // 60_000
-        raise InvalidInput(
-            f"query {user} has written {since} minutes ago and may still be running; nothing was changed; stop it and "
-            f"try again when {RELEASE_AGE_MS // 60_000} minutes have passed since"
-        )
-    lost = await without_the_tables(table_format, await read_files(store, manifests))
-    marks = marks_of(await table_format.open(), user)
-    given_up = {epoch for epoch in {*sealed, *by_epoch} if marks.own is None or epoch > marks.own}
-    problems = tuple(f"{problem}; it is kept" for problem in lost.damaged.values())
-    cleaned = await discard(store, table_format, user, clock=clock, new_id=new_id) if apply else None
-    return DiscardOutput(
-        location=store.location,
-        user=user,
-        epochs=tuple(sorted(given_up)),
-        files=len(lost.paths) if cleaned is None else cleaned.files,
-        size_bytes=lost.size_bytes,
-        manifests=len(manifests) - len(lost.damaged) if cleaned is None else cleaned.manifests,
-        seals=(0 if lost.damaged else max(0, len(sealed) - 1)) if cleaned is None else cleaned.seals,
-        problems=problems,
-        cleaned=cleaned,
-    )
-
-
 async def _staged(store: Store, table_format: TableFormat[Any], user: CommitUser) -> tuple[list[Pending], list[str]]:
     """The sealed epochs after the own mark whose files the log does not name, and what is wrong with others."""
     state = await table_format.open()
     own = marks_of(state, user).own
+    manifests = await list_manifests(store, user)
     staged: list[Pending] = []
     problems: list[str] = []
     for epoch in await list_sealed_epochs(store, user):
@@ -211,8 +118,11 @@ async def _staged(store: Store, table_format: TableFormat[Any], user: CommitUser
         try:
             found = await read_pending(store, (await read_seal(store, user, epoch)).seal)
             staged += [found] if found.files else []
-        except LakecommitError as error:
-            problems.append(f"epoch {epoch}: {error}")
+        except (CorruptState, ContradictoryState) as error:
+            problems.append(
+                f"epoch {epoch}: {error}; the files of all of its attempts are taken, which may repeat rows"
+            )
+            staged.append(await _all_attempts(store, user, epoch, manifests.get(epoch, ()), problems))
     if state is None or not staged:
         return staged, problems
     try:
@@ -220,6 +130,21 @@ async def _staged(store: Store, table_format: TableFormat[Any], user: CommitUser
     except CorruptState as error:
         return staged, [*problems, f"some of the files may be in the table already: {error}"]
     return [each for each in staged if not any(file.path in named for file in each.files)], problems
+
+
+async def _all_attempts(
+    store: Get, user: CommitUser, epoch: Epoch, manifests: Sequence[NamedManifest], problems: list[str]
+) -> Pending:
+    """The files of an epoch of which nobody can say who won. What cannot be read is added to `problems`."""
+    files: list[DataFile] = []
+    for named in manifests:
+        try:
+            found = await store.get(named.path)
+            if isinstance(found, Found):
+                files += checked_manifest(found.body, named.attempt, named.number).files
+        except CorruptState as error:
+            problems.append(f"epoch {epoch}: {error}")
+    return Pending(user, epoch, None, tuple(files))
 
 
 def _refuse_inside(directory: Path, location: str) -> None:

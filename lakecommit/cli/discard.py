@@ -1,0 +1,104 @@
+"""`lakecommit recover --discard`: gives up what a query has staged, for one that is gone for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from lakecommit.cleaning import RELEASE_AGE_MS
+from lakecommit.cli.output import size, table, text
+from lakecommit.cli.recover_queries import delta_format, find_queries, new_id, ranges
+from lakecommit.clock import Clock
+from lakecommit.errors import InvalidInput
+from lakecommit.formats.base import marks_of
+from lakecommit.housekeeping.objects import list_manifests, read_files, without_the_tables
+from lakecommit.housekeeping.queries import Cleaned
+from lakecommit.model import CommitUser, Epoch
+from lakecommit.recovery import discard
+from lakecommit.replay import list_sealed_epochs
+from lakecommit.storage.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardOutput:
+    """What a query has staged. `files` are those that the table does not name. `cleaned` says what is deleted."""
+
+    location: str
+    user: CommitUser
+    epochs: tuple[Epoch, ...]
+    files: int
+    size_bytes: int
+    manifests: int
+    seals: int
+    problems: tuple[str, ...]
+    cleaned: Cleaned | None
+
+    @property
+    def well(self) -> bool:
+        return not self.problems and (self.cleaned is None or self.cleaned.unconfirmed == 0)
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "location": self.location,
+            "user": self.user,
+            "applied": self.cleaned is not None,
+            "epochs": list(self.epochs),
+            "files": self.files,
+            "sizeBytes": self.size_bytes,
+            "manifests": self.manifests,
+            "seals": self.seals,
+            "unconfirmed": 0 if self.cleaned is None else self.cleaned.unconfirmed,
+            "problems": list(self.problems),
+        }
+
+    def render(self) -> RenderableType:
+        what = "would be deleted" if self.cleaned is None else "deleted"
+        rows = [
+            ("epochs given up", ranges(self.epochs) or None, ""),
+            (f"files {what}", self.files, size(self.size_bytes)),
+            (f"manifests {what}", self.manifests, ""),
+            (f"seals {what}", self.seals, "the newest stays, as evidence"),
+        ]
+        parts: list[RenderableType] = [text(self.location, "bold"), text(f"query {self.user}"), text("")]
+        parts.append(table(("", "#", ""), rows))
+        parts += [text(problem, "red") for problem in self.problems]
+        if self.cleaned is None:
+            advice = "nothing was changed; save the files with --export DIR first if anybody may want the rows"
+            parts += [text(""), text(f"{advice}; add --apply to give them up")]
+        elif self.cleaned.unconfirmed:
+            parts.append(text(f"{self.cleaned.unconfirmed} deletions are not confirmed; run the same again", "red"))
+        return Group(*parts)
+
+
+async def discard_query(store: Store, clock: Clock, user: CommitUser, *, apply: bool) -> DiscardOutput:
+    """Shows what giving up a query would delete, or does it. Raises where the query wrote too recently for that."""
+    await find_queries(store, user)
+    table_format = delta_format(store, clock)
+    sealed = await list_sealed_epochs(store, user)
+    by_epoch = await list_manifests(store, user)
+    manifests = [named for group in by_epoch.values() for named in group]
+    young = [named for named in manifests if not named.is_old(clock.wall_ms())]
+    if young:
+        since = (clock.wall_ms() - max(named.modified_ms for named in young)) // 60_000
+        raise InvalidInput(
+            f"query {user} has written {since} minutes ago and may still be running; nothing was changed; stop it and "
+            f"try again when {RELEASE_AGE_MS // 60_000} minutes have passed since"
+        )
+    lost = await without_the_tables(table_format, await read_files(store, manifests))
+    marks = marks_of(await table_format.open(), user)
+    given_up = {epoch for epoch in {*sealed, *by_epoch} if marks.own is None or epoch > marks.own}
+    problems = tuple(f"{problem}; it is kept" for problem in lost.damaged.values())
+    cleaned = await discard(store, table_format, user, clock=clock, new_id=new_id) if apply else None
+    return DiscardOutput(
+        location=store.location,
+        user=user,
+        epochs=tuple(sorted(given_up)),
+        files=len(lost.paths) if cleaned is None else cleaned.files,
+        size_bytes=lost.size_bytes,
+        manifests=len(manifests) - len(lost.damaged) if cleaned is None else cleaned.manifests,
+        seals=(0 if lost.damaged else max(0, len(sealed) - 1)) if cleaned is None else cleaned.seals,
+        problems=problems,
+        cleaned=cleaned,
+    )
