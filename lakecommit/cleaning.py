@@ -101,19 +101,17 @@ def losers(standing: Standing, seal: Seal | None, manifests: Sequence[NamedManif
     return [each for each in manifests if (each.attempt.task, each.attempt.id) not in winners]
 
 
-def releasable(
-    standings: Mapping[Epoch, Standing], committed: Epoch | None, young: Collection[Epoch], *, last_too: bool = False
-) -> list[Epoch]:
+def releasable(standings: Mapping[Epoch, Standing], committed: Epoch | None, young: Collection[Epoch]) -> list[Epoch]:
     """The sealed epochs whose state may go, oldest first.
 
     `committed` is the newest epoch whose snapshot is old enough, `young` are epochs with a manifest that is not.
-    `last_too` is for a query that is gone for good: otherwise the newest seal stays, as evidence.
+    The newest seal always stays, as evidence: without it a zombie's would count.
     """
     sealed = sorted(epoch for epoch, at in standings.items() if at not in (Standing.OPEN, Standing.UNSEALED))
     strays = [epoch for epoch in sealed if standings[epoch] is Standing.STRAY and epoch not in young]
     released: list[Epoch] = []
     chain = [epoch for epoch in sealed if standings[epoch] is not Standing.STRAY]
-    for epoch in chain if last_too else chain[:-1]:
+    for epoch in chain[:-1]:
         if standings[epoch] is not Standing.DONE or epoch in young or committed is None or epoch > committed:
             break
         released.append(epoch)

@@ -146,6 +146,16 @@ def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None) -> Verdic
     )
 
 
+def knows_newest_seal(progress: Progress) -> bool:
+    """Whether the next seal can be chained to the one before.
+
+    Not where another driver has committed epochs since the seals were read: their seals are not known here, and a seal
+    that does not lead to them would make them look like a zombie's.
+    """
+    own, seal = progress.marks.own, progress.newest_seal
+    return own is None or (seal is not None and seal.epoch >= own)
+
+
 def winners_of(reports: Sequence[Report | None], user: CommitUser, epoch: Epoch) -> tuple[Winner, ...]:
     """The winners that the reports of a complete epoch make. Raises where a report is missing, twice or foreign."""
     missing = [number for number, report in enumerate(reports) if report is None]

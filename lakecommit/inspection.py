@@ -122,9 +122,7 @@ async def _count(store: Get, epoch: Epoch, seal: Seal | None, manifests: Sequenc
 
     files = rows = size_bytes = lost_files = 0
     problems: list[str] = []
-    for (attempt, number), counted in zip(
-        manifests, await in_parallel(figures(named) for named in manifests), strict=True
-    ):
+    for (attempt, number), counted in zip(manifests, await in_parallel(figures, manifests), strict=True):
         wins = seal is None or number < winners.get((attempt.task, attempt.id), 0)
         if isinstance(counted, str):
             problems += [counted] if wins else []

@@ -78,7 +78,7 @@ async def seals_after(store: ReadState, user: CommitUser, own: Epoch | None) -> 
     """The seals after the own mark, in order; where there is none, the newest of all."""
     epochs = await _sealed_epochs(store, user, own)
     after = [epoch for epoch in epochs if own is None or epoch > own]
-    return await in_parallel(read_seal(store, user, epoch) for epoch in (after or epochs[-1:]))
+    return await in_parallel(lambda epoch: read_seal(store, user, epoch), after or epochs[-1:])
 
 
 async def read_seal(store: Get, user: CommitUser, epoch: Epoch) -> StoredSeal:
@@ -154,7 +154,7 @@ async def read_pending(store: Get, seal: Seal) -> Pending:
             )
         return found.body
 
-    manifests = await in_parallel(winner_manifests(winner) for winner in seal.winners)
+    manifests = await in_parallel(winner_manifests, seal.winners)
     return pending_of(seal, [manifest for group in manifests for manifest in group])
 
 
@@ -222,7 +222,8 @@ async def passed_epochs(
         staged = [each for each in staged if each.epoch > once]
     if not staged:
         return []
-    named = (await table_format.named([file.path for each in staged for file in each.files])).paths
+    paths = [file.path for each in staged for file in each.files]
+    named = (await table_format.named(paths, from_the_start=True)).paths
     return [each for each in staged if not any(file.path in named for file in each.files)]
 
 
@@ -251,7 +252,7 @@ def _check_chain(stored: Sequence[StoredSeal]) -> None:
 
 async def check_present(store: GetRange, pending: Pending) -> None:
     """A sealed file is complete; but Delta's VACUUM takes what no snapshot names after its retention of days."""
-    sizes = await in_parallel(store.size(file.path) for file in pending.files)
+    sizes = await in_parallel(lambda file: store.size(file.path), pending.files)
     missing = [file.path for file, size in zip(pending.files, sizes, strict=True) if size is None]
     if missing:
         raise CorruptState(
@@ -273,7 +274,7 @@ async def _check_never_held(
     staged = [each for each in files if each.files]
     if not staged:
         return
-    names = await table_format.named([file.path for each in staged for file in each.files])
+    names = await table_format.named([file.path for each in staged for file in each.files], from_the_start=True)
     held = [each.epoch for each in staged if any(file.path in names.paths for file in each.files)]
     if held:
         raise ContradictoryState(

@@ -29,37 +29,16 @@ from lakecommit.committer import (
     check_dense,
     done_epochs,
     judge_epoch,
+    knows_newest_seal,
     next_run,
     winners_of,
 )
 from lakecommit.drafts import TableSettings, Txn, batch_pending, reported_manifests, stream_draft
-from lakecommit.errors import (
-    CommitFailed,
-    ContradictoryState,
-    CorruptState,
-    InvalidInput,
-    LakecommitError,
-)
+from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, InvalidInput, LakecommitError
 from lakecommit.formats.base import TableFormat, WritePlan
 from lakecommit.housekeeping.table import TableHousekeeper
-from lakecommit.model import (
-    CommitUser,
-    Epoch,
-    Marks,
-    Pending,
-    Report,
-    Seal,
-    Winner,
-)
-from lakecommit.replay import (
-    Replay,
-    StoredSeal,
-    check_same_epoch,
-    checked_seal,
-    pending_of,
-    read_pending,
-    replay,
-)
+from lakecommit.model import CommitUser, Epoch, Marks, Pending, Report, Seal, Winner
+from lakecommit.replay import Replay, StoredSeal, check_same_epoch, checked_seal, pending_of, read_pending, replay
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Store
 from lakecommit.storage.once import Mine, create_once
@@ -158,11 +137,17 @@ class TableCommitter:
             try:
                 if self._table.state is None:
                     await self._look(user)
-                if await self._judge(user, epoch, offsets, settings) is Verdict.REPEATED:
+                verdict = await self._judge(user, epoch, offsets, settings)
+                if verdict is Verdict.FRESH:
+                    winners = winners_of(reports, user, epoch)
+                    if self._table.state is None:
+                        await self._table.create_if_missing(schema, settings)
+                        # Somebody else may have been first, another driver of this query among them.
+                        self._see_marks(user)
+                        verdict = await self._judge(user, epoch, offsets, settings)
+                if verdict is Verdict.REPEATED:
                     self._move(user, Repeated(epoch))
                 else:
-                    winners = winners_of(reports, user, epoch)
-                    await self._table.create_if_missing(schema, settings)
                     await self._seal(user, epoch, winners, reports, offsets, settings)
                 return await self._commit_pending(user, settings)
             except BaseException:
@@ -174,6 +159,8 @@ class TableCommitter:
         async with self._turn:
             try:
                 await self._look(user)
+                if self._table.state is None:
+                    return None
                 await self._start(user, settings)
                 return await self._commit_pending(user, settings)
             except BaseException:
@@ -310,6 +297,9 @@ class TableCommitter:
         They are two reads, and another driver of this query may have moved on since either.
         """
         progress = await self._start(user, settings)
+        if not knows_newest_seal(progress):
+            self._forget_progress(user)
+            progress = await self._start(user, settings, first_of_run=progress.first_of_run)
         try:
             return judge_epoch(progress, epoch, offsets)
         except ContradictoryState:

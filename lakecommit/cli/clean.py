@@ -141,7 +141,7 @@ def _age_ms(_: click.Context, __: click.Parameter, given: str) -> int:
     default="24h",
     show_default=True,
     metavar="AGE",
-    help=f"Take a writer that did nothing for this long for dead: 90m, 24h, 7d; at least {RELEASE_MINUTES}m.",
+    help=f"Take a batch write that did nothing for this long for dead: 90m, 24h, 7d; at least {RELEASE_MINUTES}m.",
 )
 @click.option("--apply", is_flag=True, help="Delete it. Without this, what would be deleted is shown.")
 @store_option
@@ -178,18 +178,18 @@ async def _figures(store: Store, state: TableState, clean_up: UserCleanUp, older
             manifests = len([named for named in found.manifests if named not in found.lost.damaged])
             return replace(figures, manifests=manifests, dead=not found.committed)
         case QueryCleanUp():
-            stays = await _stays(store, state, found, age)
+            stays = await _stays(store, state, found)
             return replace(figures, manifests=len(found.manifests), seals=len(found.released), stays=stays)
 
 
 async def _present(store: Store, lost: NamedFiles) -> tuple[int, int]:
     """How many of the lost files are there, and their bytes. Most manifests outlive the files that they name."""
-    sizes = await in_parallel(store.size(path) for path in lost.paths)
+    sizes = await in_parallel(store.size, lost.paths)
     there = [length for length in sizes if length is not None]
     return len(there), sum(there)
 
 
-async def _stays(store: Store, state: TableState, found: QueryCleanUp, age: str) -> tuple[str, ...]:
+async def _stays(store: Store, state: TableState, found: QueryCleanUp) -> tuple[str, ...]:
     """What of a query is left after the clean-up, and when it can go."""
     status = await user_status(store, found.user, marks_of(state, found.user))
     reasons = []
@@ -206,8 +206,10 @@ async def _stays(store: Store, state: TableState, found: QueryCleanUp, age: str)
         reasons.append(
             f"state whose snapshot or manifests are younger than {RELEASE_MINUTES} minutes: clean again later"
         )
-    elif not reasons and found.newest_seal is not None and found.newest_seal not in found.released:
-        reasons.append(f"the state of epoch {found.newest_seal}, the newest: it can go when nothing follows for {age}")
+    elif not reasons and found.newest_seal is not None:
+        reasons.append(
+            f"the state of epoch {found.newest_seal}, the newest: it is the evidence of how far the query is"
+        )
     return tuple(reasons)
 
 

@@ -131,10 +131,11 @@ class TableFormat(Protocol[S]):
         Also `ContradictoryState` where they were written for another table, unless this one's id is `accepted_id`.
         """
 
-    async def named(self, paths: Collection[str]) -> LogNames:
+    async def named(self, paths: Collection[str], *, from_the_start: bool = False) -> LogNames:
         """Which of `paths`, data files of lakecommit, the log names as it is now. Expensive; for what no seal decides.
 
-        Raises `CorruptState` where the log cannot say.
+        `from_the_start` asks for what it has ever named, as far back as it goes. Raises `CorruptState` where the log
+        cannot say.
         """
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:

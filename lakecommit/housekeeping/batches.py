@@ -8,7 +8,7 @@ from typing import Any
 
 from lakecommit.cleaning import RELEASE_AGE_MS, NamedManifest
 from lakecommit.clock import Clock
-from lakecommit.errors import CommitFailed
+from lakecommit.errors import CommitFailed, InvalidInput
 from lakecommit.formats.base import Committed, TableFormat, TableState
 from lakecommit.housekeeping.objects import (
     CleanStore,
@@ -99,11 +99,17 @@ async def clean_dead_batch(
 
 
 async def fence(table_format: TableFormat[Any], marks: Sequence[tuple[str, int]], new_id: Callable[[], str]) -> None:
-    """Commits a version with these marks and no file. A mark that is reached already is left as it is."""
+    """Commits a version with these marks and no file. A mark that is reached already is left as it is.
+
+    Raises `InvalidInput` where there is no table: whoever sleeps could still create it.
+    """
     table: TableState | None = await table_format.open()
     for _ in range(MAX_FENCE_ATTEMPTS):
         if table is None:
-            return
+            raise InvalidInput(
+                f"there is no table at {table_format.location}, so nothing can be fenced off; nothing was deleted; "
+                "check the location, or delete the whole directory"
+            )
         due = tuple(mark for mark in marks if not _reached(table, mark))
         if not due:
             return

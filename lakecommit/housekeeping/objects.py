@@ -88,7 +88,7 @@ async def read_files(store: Get, manifests: Sequence[NamedManifest]) -> NamedFil
         except CorruptState as error:
             return str(error)
 
-    answers = await in_parallel(read(named) for named in manifests)
+    answers = await in_parallel(read, manifests)
     files: dict[NamedManifest, Sequence[NamedFile]] = {}
     damaged: dict[NamedManifest, str] = {}
     for named, answer in zip(manifests, answers, strict=True):

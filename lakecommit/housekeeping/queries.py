@@ -32,6 +32,9 @@ from lakecommit.parallel import in_parallel
 from lakecommit.replay import StoredSeal, find_seal, list_sealed_epochs
 from lakecommit.state import layout
 
+# How often a query that seals nothing is looked at, while it has state that is too young to go.
+WAITING_STEP_MS = RELEASE_AGE_MS // 4
+
 
 @dataclass(frozen=True, slots=True)
 class QueryCleanUp:
@@ -74,37 +77,40 @@ class QueryCleaner:
         self._unswept: dict[Epoch, StoredSeal] = {}
         self._swept = Epoch(-1)
         self._marks_seen: deque[tuple[Epoch, Moment]] = deque()
-        self._waiting = True
+        # When the next step has something to look for, on the boot clock; None where nothing is left to wait for.
+        self._due_ms: int | None = 0
 
     def sealed(self, stored: StoredSeal) -> None:
         """A seal of the query became known: ours, or that of somebody who was first."""
         self._links[stored.seal.epoch] = _link(stored)
         self._unswept[stored.seal.epoch] = stored
-        self._waiting = True
+        self._due_ms = 0
 
     def look_again(self) -> None:
         """Somebody else may have left something: the next step looks for it."""
-        self._waiting = True
+        self._due_ms = 0
 
     async def step(self, known: TableState | None) -> Cleaned:
         """Sweeps what was sealed since the last step and releases what is due. No request where there is nothing.
 
         `known` is an earlier state of the table: only what is newer has to be read.
         """
-        if not self._waiting:
+        now_ms = self._clock.boot_ms()
+        if self._due_ms is None or now_ms < self._due_ms:
             return Cleaned()
-        self._waiting = False
-        try:
-            clean_up = await self.survey(known)
-            cleaned = await self.apply(clean_up)
-        except BaseException:
-            self._waiting = True
-            raise
-        self._waiting = self._waiting or not clean_up.quiet or cleaned.unconfirmed > 0
+        # What is sealed while this step is under way makes the next one due at once.
+        waiting_ms = self._due_ms = now_ms + WAITING_STEP_MS
+        clean_up = await self.survey(known)
+        cleaned = await self.apply(clean_up)
+        if self._due_ms == waiting_ms:
+            if cleaned.unconfirmed:
+                self._due_ms = 0
+            elif clean_up.quiet:
+                self._due_ms = None
         return cleaned
 
-    async def survey(self, known: TableState | None = None, *, last_too: bool = False) -> QueryCleanUp:
-        """What there is to delete. `last_too` is for a query that is gone for good: its newest epoch goes, too."""
+    async def survey(self, known: TableState | None = None) -> QueryCleanUp:
+        """What there is to delete."""
         now = Moment.of(self._clock)
         table = await (self._format.open() if known is None else self._format.look(known))
         marks = marks_of(table, self._user)
@@ -116,7 +122,7 @@ class QueryCleaner:
             for epoch in links.keys() | manifests.keys()
         }
         young = {epoch for epoch, named in manifests.items() if not all(each.is_old(now.wall_ms) for each in named)}
-        released = releasable(standings, self._committed_long_ago(table, marks, now), young, last_too=last_too)
+        released = releasable(standings, self._committed_long_ago(table, marks, now), young)
         newest = max(links, default=None)
         swept = {epoch for epoch in links if epoch > self._swept or (epoch == newest and epoch not in young)}
         judged = {epoch for epoch in swept.union(released) if epoch in manifests}
@@ -176,12 +182,13 @@ class QueryCleaner:
         """The newest epoch whose snapshot is older than twice the deadline of an upload.
 
         From what this process has seen, on both of its clocks; or from what the table says of the mark, which is all
-        that a new process has. `now` is from before the table was read.
+        that a new process has. `now` is from before the table was read; a mark is as young as the moment after, since
+        it may have been set while the request was under way.
         """
         if table is None or marks.own is None:
             return None
         if not self._marks_seen or marks.own > self._marks_seen[-1][0]:
-            self._marks_seen.append((marks.own, now))
+            self._marks_seen.append((marks.own, Moment.of(self._clock)))
         while len(self._marks_seen) > 1 and self._marks_seen[1][1].is_surely_older_than(RELEASE_AGE_MS, now):
             self._marks_seen.popleft()
         set_ms = table.mark_set_ms(own_mark_id(self._user))
@@ -211,7 +218,7 @@ class QueryCleaner:
                 links[epoch] = _link(stored)
 
     async def _read_seals(self, epochs: Sequence[Epoch]) -> list[StoredSeal | None]:
-        return await in_parallel(find_seal(self._store, self._user, epoch) for epoch in epochs)
+        return await in_parallel(lambda epoch: find_seal(self._store, self._user, epoch), epochs)
 
     async def _seals_of(self, epochs: Sequence[Epoch], links: Mapping[Epoch, Link]) -> Mapping[Epoch, Seal]:
         """The seals whose links are `links`: from memory where they are new, read again where they are not."""

@@ -13,7 +13,7 @@ from lakecommit.housekeeping.batches import DeadBatch, clean_dead_batch, survey_
 from lakecommit.housekeeping.objects import CleanStore
 from lakecommit.housekeeping.queries import Cleaned, QueryCleaner, QueryCleanUp
 from lakecommit.inspection import users
-from lakecommit.model import CommitUser, is_batch, own_mark_id
+from lakecommit.model import CommitUser, is_batch
 
 DEAD_AFTER_MS = 24 * 60 * 60 * 1000
 
@@ -39,7 +39,7 @@ class TableCleaner:
         new_id: Callable[[], str],
         dead_after_ms: int = DEAD_AFTER_MS,
     ) -> None:
-        """A commit user that has done nothing for `dead_after_ms` is taken for dead: all of its state may go."""
+        """A batch write that has written nothing for `dead_after_ms` is taken for dead, and fenced off."""
         self._store = store
         self._format = table_format
         self._clock = clock
@@ -70,6 +70,4 @@ class TableCleaner:
         if is_batch(user):
             return await survey_dead_batch(self._store, self._format, user, self._clock, self._dead_after_ms)
         self._cleaners[user] = QueryCleaner(self._store, self._format, user, self._clock)
-        set_ms = table.mark_set_ms(own_mark_id(user))
-        dead = set_ms is not None and self._clock.wall_ms() - set_ms > self._dead_after_ms
-        return await self._cleaners[user].survey(table, last_too=dead)
+        return await self._cleaners[user].survey(table)

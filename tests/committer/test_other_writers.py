@@ -9,7 +9,7 @@ import pytest
 
 from lakecommit.errors import ContradictoryState, CorruptState, LakecommitError, SchemaMismatch
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.state import layout
+from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found
 
 from .conftest import QUERY, SCHEMA, SETTINGS
@@ -85,6 +85,23 @@ def test_a_driver_on_a_copied_checkpoint_is_refused(table):
         await table.epoch(one, 1, [2], offsets="b")
         with pytest.raises(ContradictoryState, match="other offsets"):
             await table.epoch(two, 1, [222], offsets="c")
+        assert await table.ids() == [1, 2]
+
+    run(scenario())
+
+
+def test_a_seal_leads_to_those_that_another_driver_put_since(table):
+    async def scenario():
+        slow = table.committer()
+        await slow.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        await table.epoch(table.committer(), 0, [1])
+        # Its own epoch 0 is a repetition by now, and epoch 1 follows a seal that it has not seen.
+        planned = await slow.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        await table.commit(slow, 0, [await table.report(planned, 0, 0, [1])])
+        await table.epoch(slow, 1, [2])
+        first = await table.store.get(layout.seal_path(QUERY, Epoch(0)))
+        second = await table.store.get(layout.seal_path(QUERY, Epoch(1)))
+        assert codec.decode_seal(second.body, "seal").previous == codec.digest_of([first.body])
         assert await table.ids() == [1, 2]
 
     run(scenario())

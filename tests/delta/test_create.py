@@ -28,7 +28,7 @@ def test_a_plain_table() -> None:
     assert metadata["metaData"]["partitionColumns"] == ["region"]
     assert metadata["metaData"]["format"] == {"provider": "parquet", "options": {}}
     assert metadata["metaData"]["createdTime"] == FakeClock().wall
-    assert [verb for verb, _ in store.requests] == ["create"]
+    assert [verb for verb, _ in store.requests] == ["get", "create"]
     assert state == run(delta_on(store).open())
 
 

@@ -102,7 +102,6 @@ def test_an_epoch_is_released_when_it_is_done_covered_and_old():
     assert releasable(standings, Epoch(1), ()) == [0, 1], "the snapshots of the others are too young"
     assert releasable(standings, None, ()) == []
     assert releasable(dict(enumerate([D, D])), Epoch(1), ()) == [0], "the newest seal stays"
-    assert releasable(dict(enumerate([D, D])), Epoch(1), (), last_too=True) == [0, 1]
 
 
 def test_nothing_is_released_after_an_epoch_that_stays():

@@ -25,14 +25,15 @@ _OWN_NAME = re.compile(rb'(\d{20}-\d+-[0-9a-f]{32}-\d+\.parquet)"')
 _SIDECARS = f"{LOG}/_sidecars"
 
 
-async def named_in_log(store: LogStore, paths: Collection[str]) -> LogNames:
+async def named_in_log(store: LogStore, paths: Collection[str], *, from_the_start: bool) -> LogNames:
     """Which of `paths`, data files of lakecommit, the log names as added or removed.
 
-    Raises `CorruptState` where a part of the log cannot be read: what is not known is never taken for absent.
+    A checkpoint forgets files that were removed long ago; `from_the_start` asks the versions before it, too. Raises
+    `CorruptState` where a part of the log cannot be read: what is not known is never taken for absent.
     """
     wanted = {path.rpartition("/")[2]: path for path in paths}
     listing = await newest_commits(store)
-    if not listing.checkpoints and listing.commits[:1] != (0,):
+    if from_the_start or (not listing.checkpoints and listing.commits[:1] != (0,)):
         listing = await list_log(store)
     found: set[str] = set()
     first = 0
@@ -41,8 +42,11 @@ async def named_in_log(store: LogStore, paths: Collection[str]) -> LogNames:
         first = checkpoint.version + 1
         for info in checkpoint.files:
             found |= await _named_in_checkpoint(store, info.path, info.size_bytes, wanted)
+    whole = listing.commits[:1] == (0,)
+    if from_the_start:
+        first = min([first, *listing.commits[:1]])
     found |= await _named_in_commits(store, listing, first, wanted)
-    return LogNames(frozenset(wanted[name] for name in found), whole=listing.commits[:1] == (0,))
+    return LogNames(frozenset(wanted[name] for name in found), whole)
 
 
 async def marks_after(store: LogStore, application_id: str, after: int) -> frozenset[int] | None:

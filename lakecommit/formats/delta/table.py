@@ -56,6 +56,8 @@ class DeltaFormat:
         self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]
     ) -> DeltaState:
         protocol, metadata = new_table(schema, partition_columns, properties, self._new_id)
+        if (there := await self._open_just_now()) is not None:
+            return there
         version = versions.create(protocol, metadata, self._new_id(), Moment.of(self._clock))
         outcome = await create_once(self._store, commit_path(0), version.body, clock=self._clock, random=self._random)
         if isinstance(outcome, Mine):
@@ -124,7 +126,7 @@ class DeltaFormat:
         next version may be free and wrong. So a state that was not confirmed for a while is confirmed first.
         """
         self._refuse_unsupported(state)
-        if state.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
+        while state.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
             confirmed = await log.confirm(self._store, self._clock, state)
             if confirmed.version != state.version:
                 return Moved(confirmed)
@@ -141,11 +143,19 @@ class DeltaFormat:
         winner = log.follow(state, Found(outcome.body, outcome.etag), now)
         return Moved(await log.read_forward(self._store, self._clock, winner))
 
-    async def named(self, paths: Collection[str]) -> LogNames:
-        return await named_in_log(self._store, paths)
+    async def named(self, paths: Collection[str], *, from_the_start: bool = False) -> LogNames:
+        return await named_in_log(self._store, paths, from_the_start=from_the_start)
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         return await marks_after(self._store, application_id, after)
+
+    async def _open_just_now(self) -> DeltaState | None:
+        """The table as it was a moment ago: version 0 may be free because a log that lives on was cleaned up."""
+        while True:
+            began = Moment.of(self._clock)
+            found = await self.open()
+            if found is not None or not began.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
+                return found
 
     def _plan(self, state: DeltaState, table: Struct) -> WritePlan:
         metadata = state.metadata

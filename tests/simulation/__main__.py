@@ -1,0 +1,54 @@
+"""`python -m tests.simulation --seeds N [--start S] [--jobs J] [--fault NAME]`"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from . import cleaning_faults  # noqa: F401 (registers its own)
+from .faults import FAULTS
+from .runner import Summary, run_chunks, traces
+
+MAX_SHOWN = 3
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10_000, help="how many seeds to run")
+    parser.add_argument("--start", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to run them in")
+    parser.add_argument("--fault", choices=sorted(FAULTS), help="break the protocol in this way")
+    parser.add_argument("--trace", action="store_true", help="print the trace of every seed, failed or not")
+    arguments = parser.parse_args()
+    if arguments.trace:
+        print(*traces(arguments.start, arguments.seeds), sep="\n")
+        return 0
+    console = Console(stderr=True)
+    summary, began = Summary(), time.monotonic()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
+        bar = progress.add_task("seeds", total=arguments.seeds)
+        for chunk in run_chunks(arguments.start, arguments.seeds, arguments.jobs, arguments.fault):
+            summary.add(chunk)
+            failed = f", {len(summary.failures)} failed" if summary.failures else ""
+            progress.update(bar, advance=chunk.seeds, description=f"seeds{failed}")
+    for failure in summary.failures[:MAX_SHOWN]:
+        print(failure, end="\n\n")
+    print_summary(summary, time.monotonic() - began)
+    return 1 if summary.failures else 0
+
+
+def print_summary(summary: Summary, seconds: float) -> None:
+    for what, number in sorted(summary.counts.items()):
+        print(f"{number:>12,} {what}")
+    print(f"{summary.seeds:>12,} seeds in {seconds:,.0f} s")
+    print(f"{len(summary.failures):>12,} failures", *(f"{failure.seed}" for failure in summary.failures[:50]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

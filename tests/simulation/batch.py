@@ -1,0 +1,107 @@
+"""Batch writes: a process each, with and without `txnAppId`, tried again by their user when they fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakecommit.drafts import Txn
+from lakecommit.errors import Overtaken, StoreError
+from lakecommit.model import CommitUser, Epoch, Report
+from lakecommit.table_committer import TableCommitter
+
+from .process import Process
+from .profile import MINUTE_MS
+from .spark import SCHEMA, SETTINGS, new_committer
+from .tasks import Job, TaskFailed, run_job
+from .violations import Violation
+from .world import World
+
+FIRST_ROW = 500_000_000
+
+
+@dataclass(slots=True)
+class BatchWork:
+    """What a user wants written. With a `txn` the same rows are tried again, and must be in at most once."""
+
+    number: int
+    txn: Txn | None
+    tries: int = 0
+    settled: bool = False
+    committed: list[int] = field(default_factory=list)
+
+    def rows(self) -> list[int]:
+        own = self.number * 100 if self.txn is not None else self.number * 100 + 10 * self.tries
+        return [FIRST_ROW + own + each for each in range(5)]
+
+
+class BatchWrite:
+    """One try at it."""
+
+    def __init__(self, world: World, work: BatchWork) -> None:
+        work.tries += 1
+        self.world = world
+        self.work = work
+        self.user = CommitUser(f"batch-{work.number}-{work.tries}")
+        self.executors: list[Process] = []
+        self.process = Process(world, self.user, world.profile.driver_risk)
+        self._rows = work.rows()
+
+    def start(self) -> None:
+        world, txn = self.world, self.work.txn
+        world.count("batch writes")
+        world.model.expect_batch(self.user, self._rows)
+        asked = "without txn" if txn is None else f"txn {txn.application_id} {txn.version}"
+        world.note(self.process.name, "starts", None, asked)
+        self.process.run(self._main())
+
+    async def _main(self) -> None:
+        world, name = self.world, self.process.name
+        committer = new_committer(self.process)
+        reports: list[Report | None] = [None]
+        try:
+            planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=self.work.txn)
+            job = Job(self.user, Epoch(0), planned.plan, planned.skip, False)
+            parts = [self._rows[:2], self._rows[2:]]
+            reports = await run_job(self.process, self.executors, job, parts)
+            world.model.batch_commit_begins(self.user)
+            version = await committer.commit_batch(
+                self.user, reports, schema=SCHEMA, settings=SETTINGS, txn=self.work.txn
+            )
+        except (TaskFailed, StoreError) as error:
+            world.note(name, "fails", None, error)
+        except Overtaken as error:
+            world.note(name, "fails", None, error)
+            world.count("batch writes overtaken")
+            self._check_overtaken()
+            # Its user runs it again where it was only cleaned up.
+            self.work.settled = self._is_reached()
+        else:
+            world.note(name, "committed", None, "skipped" if version is None else f"version {version}")
+            if version is None:
+                self._check_overtaken()
+            else:
+                world.model.batch_committed(self.user)
+                self.work.committed += self._rows
+            self.work.settled = True
+            await self._tidy(committer)
+            return
+        world.note(name, "aborts")
+        await committer.abort_batch(self.user, reports)
+        await self._tidy(committer)
+
+    async def _tidy(self, committer: TableCommitter) -> None:
+        """The process goes on for a while and cleans up behind itself, or ends at once."""
+        if self.world.rng.random() < 0.5:
+            return
+        await committer.tidy()
+        await self.process.sleep_ms(25 * MINUTE_MS)
+        await committer.tidy()
+
+    def _check_overtaken(self) -> None:
+        """A skipped or overtaken write is one whose `txnVersion` is in the table, or whose user was fenced off."""
+        if self.user not in self.world.model.log.fenced and not self._is_reached():
+            raise Violation(f"{self.user} was skipped or overtaken, and nobody has reached its txnVersion")
+
+    def _is_reached(self) -> bool:
+        txn = self.work.txn
+        return txn is not None and self.world.model.log.marks.get(txn.application_id, -1) >= txn.version

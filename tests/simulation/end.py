@@ -1,0 +1,61 @@
+"""What must hold when the faults have stopped, everybody has run to the end and cleaning is done."""
+
+from __future__ import annotations
+
+from .batch import BatchWork
+from .spark import Query
+from .violations import Violation
+from .world import World
+
+
+def check_end(world: World, queries: list[Query], works: list[BatchWork], foreign_rows: set[int]) -> None:
+    _check_rows(world, queries, works, foreign_rows)
+    for path in world.model.log.live:
+        if path not in world.objects.bodies:
+            raise Violation(f"a file of the table is gone: {path}")
+    left = left_over(world)
+    if left is not None:
+        raise Violation(f"left over at the end: {left}")
+
+
+def _check_rows(world: World, queries: list[Query], works: list[BatchWork], foreign_rows: set[int]) -> None:
+    """Everything that had to be is in the table, once, and nothing is pending."""
+    log = world.model.log
+    expected = set(foreign_rows)
+    for query in queries:
+        if not query.finished:
+            raise Violation(f"the last driver has not brought {query.user} to its end")
+        expected |= query.all_rows()
+        mark = log.marks.get(query.user, -1)
+        pending = [epoch for epoch in range(mark + 1, query.epochs) if query.rows(epoch)]
+        if pending:
+            raise Violation(f"epochs {pending} of {query.user} are pending at the end")
+    for work in works:
+        if work.txn is not None:
+            if log.marks.get(work.txn.application_id, -1) < work.txn.version:
+                raise Violation(f"batch work {work.number} is not in the table at the end")
+        elif not set(work.committed) <= set(log.rows):
+            raise Violation(f"batch work {work.number} was committed and is not in the table")
+    lost = expected - set(log.rows)
+    if lost:
+        raise Violation(f"rows are missing at the end: {sorted(lost)}")
+
+
+def left_over(world: World) -> str | None:
+    """What is left that is neither the table's nor the newest seal of a query with its epoch's manifests."""
+    model = world.model
+    for path in world.objects.bodies:
+        if not path.startswith("_") and path not in model.log.ever_added:
+            return f"a file that the table does not name: {path}"
+    newest: dict[str, int] = {}
+    for user, epoch in model.stored_seals:
+        newest[user] = max(epoch, newest.get(user, -1))
+    for user, epoch in model.stored_seals:
+        # Epochs after the mark have no rows at the end: the next mark would cover them.
+        if epoch != newest[user] and epoch <= model.log.marks.get(user, -1):
+            return f"the seal of epoch {epoch} of {user}"
+    for path, manifest in model.manifests.items():
+        user, epoch = manifest.owner.user, manifest.owner.epoch
+        if user in model.batches or (epoch != newest.get(user) and epoch <= model.log.marks.get(user, -1)):
+            return f"a manifest: {path}"
+    return None

@@ -1,0 +1,268 @@
+"""Deliberate faults in the protocol: each breaks one rule in the real code, and the simulation has to notice.
+
+A fault is a context manager that patches the real functions. Where two rules guard the same thing, the fault takes
+both away, because one alone would change nothing that anybody can see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from lakecommit import batch_commit, committer, drafts, replay, table_committer
+from lakecommit.errors import LakecommitError
+from lakecommit.formats.base import Moved
+from lakecommit.formats.delta import commit as versions
+from lakecommit.formats.delta import log
+from lakecommit.formats.delta import table as delta
+from lakecommit.model import Marks
+from lakecommit.state import layout
+from lakecommit.state.layout import manifest_path
+from lakecommit.storage.base import Unknown
+from lakecommit.storage.once import Mine
+from lakecommit.writing import uploads
+
+Fault = Callable[[], AbstractContextManager[None]]
+FAULTS: dict[str, Fault] = {}
+
+
+def fault(make: Callable[[], Iterator[None]]) -> Fault:
+    """Registers a fault under the words of its name."""
+    managed = contextmanager(make)
+    FAULTS[make.__name__.replace("_", " ")] = managed
+    return managed
+
+
+@contextmanager
+def all_of(*patches: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for each in patches:
+            stack.enter_context(each)
+        yield
+
+
+async def _put_instead(store: Any, path: str, body: bytes, **_: Any) -> Mine:
+    return Mine(await store.put(path, body))
+
+
+_NO_MARK_CHECK = patch.object(versions, "_check_marks", lambda state, draft: None)
+
+
+@fault
+def seal_without_create_if_absent() -> Iterator[None]:
+    with patch.object(table_committer, "create_once", _put_instead):
+        yield
+
+
+@fault
+def version_without_create_if_absent() -> Iterator[None]:
+    with patch.object(delta, "create_once", _put_instead):
+        yield
+
+
+@fault
+def manifest_after_data() -> Iterator[None]:
+    async def upload_group(self: Any, number: int, manifest: bytes, files: list[Any]) -> None:
+        deadline = uploads._Deadline.from_now(self._clock)
+        try:
+            await asyncio.gather(*(self._upload(file, deadline) for file in files))
+            await self._store.put(manifest_path(self._attempt, number), manifest)
+        except LakecommitError as error:
+            self._failure = self._failure or error
+
+    with patch.object(uploads.Uploads, "_upload_group", upload_group):
+        yield
+
+
+@fault
+def report_before_uploads_are_complete() -> Iterator[None]:
+    async def finish(self: Any) -> tuple[bytes, ...]:
+        while self._failure is None and self._ready:
+            if len(self._groups) < 2:
+                self._begin_group()
+            else:
+                await self._progress()
+        await self._clock.sleep(0.02)
+        return tuple(self._manifests)
+
+    with patch.object(uploads.Uploads, "finish", finish):
+        yield
+
+
+@fault
+def upload_after_the_deadline() -> Iterator[None]:
+    with patch.object(uploads._Deadline, "has_passed", lambda self, clock: False):
+        yield
+
+
+@fault
+def mark_not_checked() -> Iterator[None]:
+    """A replay takes every seal for pending, whatever the marks say."""
+
+    def replayed(progress: Any, event: Any) -> Any:
+        return _replayed(progress, replace(event, marks=Marks()))
+
+    real = table_committer.replay
+
+    async def replay_all(store: Any, *args: Any, **more: Any) -> Any:
+        return await real(store, *(Marks() if isinstance(each, Marks) else each for each in args), **more)
+
+    _replayed = committer._replayed
+    transitions = {**committer.TRANSITIONS, (committer.Phase.STARTING, committer.Replayed): replayed}
+    with all_of(
+        _NO_MARK_CHECK,
+        patch.object(committer, "TRANSITIONS", transitions),
+        patch.object(table_committer, "replay", replay_all),
+        patch.object(table_committer, "check_dense", lambda user, marks, pending: None),
+        patch.object(replay, "_check_never_held", _nothing),
+    ):
+        yield
+
+
+async def _nothing(*args: Any) -> None:
+    return None
+
+
+@fault
+def seals_read_before_the_mark() -> Iterator[None]:
+    """A restart lists the seals and then looks at the table; nor does it notice that it has missed some of them."""
+
+    async def replay_late(self: Any, user: Any, settings: Any) -> Any:
+        seen = await list_sealed(self._store, user)
+
+        async def remembered(store: Any, user: Any, start_after: Any = None) -> Any:
+            return [each for each in seen if start_after is None or layout.seal_path(user, each) > start_after]
+
+        await self._clock.sleep(5)
+        await self._look(user)
+        with patch.object(replay, "list_sealed_epochs", remembered):
+            return await real(self, user, settings)
+
+    real, list_sealed = table_committer.TableCommitter._replay, replay.list_sealed_epochs
+    with all_of(
+        patch.object(table_committer.TableCommitter, "_replay", replay_late),
+        patch.object(table_committer, "knows_newest_seal", lambda progress: True),
+    ):
+        yield
+
+
+@fault
+def overlap_not_dropped_after_a_conflict() -> Iterator[None]:
+    def marks_seen(progress: Any, event: Any) -> Any:
+        after = _marks_seen(progress, event)
+        # Only what somebody else committed stays: our own run was the whole of it.
+        ours = after.pending == () and event.marks.mark == (progress.pending[-1].epoch if progress.pending else None)
+        return after if ours else replace(after, pending=progress.pending)
+
+    _marks_seen = committer._marks_seen
+    transitions = {
+        key: marks_seen if key[1] is committer.MarksSeen else each for key, each in committer.TRANSITIONS.items()
+    }
+    with all_of(_NO_MARK_CHECK, patch.object(committer, "TRANSITIONS", transitions)):
+        yield
+
+
+@fault
+def seals_without_their_chain() -> Iterator[None]:
+    real = table_committer.Seal
+
+    def seal(user: Any, epoch: Any, winners: Any, previous: Any, *rest: Any) -> Any:
+        return real(user, epoch, winners, None, *rest)
+
+    with patch.object(table_committer, "Seal", seal):
+        yield
+
+
+@fault
+def loser_of_a_seal_commits_its_own_files() -> Iterator[None]:
+    async def create_once(*args: Any, **more: Any) -> Any:
+        await real(*args, **more)
+        return Mine(None)
+
+    real = table_committer.create_once
+    with patch.object(table_committer, "create_once", create_once):
+        yield
+
+
+@fault
+def own_mark_left_behind() -> Iterator[None]:
+    def stream_draft(*args: Any) -> Any:
+        draft = real(*args)
+        return replace(draft, marks=tuple(mark for mark in draft.marks if not mark[0].startswith("lakecommit:")))
+
+    real = drafts.stream_draft
+    with patch.object(table_committer, "stream_draft", stream_draft):
+        yield
+
+
+@fault
+def marks_in_a_version_of_their_own() -> Iterator[None]:
+    async def commit(self: Any, state: Any, draft: Any) -> Any:
+        if not draft.marks or not draft.files:
+            return await real(self, state, draft)
+        outcome = await real(self, state, replace(draft, txn_id=draft.txn_id + "-files", marks=()))
+        if isinstance(outcome, Moved):
+            return outcome
+        return await real(self, outcome.state, replace(draft, files=()))
+
+    real = delta.DeltaFormat.commit
+    with patch.object(delta.DeltaFormat, "commit", commit):
+        yield
+
+
+@fault
+def lost_response_treated_as_failure() -> Iterator[None]:
+    """A version whose answer was lost is taken for one that was not created, and the next one is tried."""
+
+    async def commit(self: Any, state: Any, draft: Any) -> Any:
+        number = state.version + 1
+        body = versions.append(state, draft, versions.Moment(self._clock.wall_ms(), self._clock.boot_ms())).body
+        if isinstance(await self._store.create(log.commit_path(number), body), Unknown):
+            return Moved(await log.look(self._store, self._clock, state))
+        return await real(self, state, draft)
+
+    real = delta.DeltaFormat.commit
+    with patch.object(delta.DeltaFormat, "commit", commit):
+        yield
+
+
+@fault
+def unknown_outcome_deletes() -> Iterator[None]:
+    """A commit that fails takes its files back, though its seal or its version may be there."""
+
+    async def commit_epoch(self: Any, user: Any, epoch: Any, reports: Any, **more: Any) -> Any:
+        try:
+            return await real(self, user, epoch, reports, **more)
+        except LakecommitError:
+            await self._store.delete(_files(reports))
+            raise
+
+    real = table_committer.TableCommitter.commit_epoch
+    with patch.object(table_committer.TableCommitter, "commit_epoch", commit_epoch):
+        yield
+
+
+@fault
+def abort_deletes_after_a_failed_commit() -> Iterator[None]:
+    async def abort_batch(self: Any, user: Any, reports: Any) -> None:
+        await self._store.delete(_files(reports))
+
+    with patch.object(table_committer.TableCommitter, "abort_batch", abort_batch, create=True):
+        yield
+
+
+@fault
+def batch_that_was_overtaken_goes_on() -> Iterator[None]:
+    with all_of(_NO_MARK_CHECK, patch.object(batch_commit.TableView, "has_reached", lambda self, txn: False)):
+        yield
+
+
+def _files(reports: Any) -> list[str]:
+    from lakecommit.state.codec import decode_manifest  # noqa: PLC0415
+
+    bodies = [body for report in reports if report is not None for body in report.manifests]
+    return [file.path for body in bodies for file in decode_manifest(body, "").files]

@@ -1,0 +1,118 @@
+"""Another Delta writer: appends, compacts, changes metadata, writes checkpoints and cleans up the log.
+
+Each of its commits is one moment: what it does between two moments is nobody's business here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .names import body_of
+from .process import WALL_START_MS
+from .profile import HOUR_MS
+from .world import World
+
+FIRST_ROW = 900_000_000
+# A log is never cleaned of versions that are younger: Delta's own limit is an hour, its default thirty days.
+OLD_VERSION_MS = HOUR_MS
+
+
+class ForeignWriter:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._number = 0
+        self.rows: set[int] = set()
+
+    def schedule(self, acts: int, span_ms: int) -> None:
+        world = self._world
+        for _ in range(acts):
+            world.loop.at(world.loop.now + int(world.rng.random() ** 2 * span_ms), self.act)
+
+    def act(self) -> None:
+        world = self._world
+        if world.model.log.version < 0:
+            return
+        self._number += 1
+        draw = world.rng.random()
+        if draw < 0.35:
+            self._append()
+        elif draw < 0.6:
+            self._optimize()
+        elif draw < 0.85:
+            self._set_property()
+        else:
+            self._checkpoint()
+
+    def _append(self) -> None:
+        row = FIRST_ROW + self._number
+        self.rows.add(row)
+        self._commit("appends", [self._add([row], data_change=True)])
+
+    def _optimize(self) -> None:
+        live = self._world.model.log.live
+        chosen = list(live)[-3:]
+        if not chosen:
+            return
+        rows = [row for path in chosen for row in live[path]]
+        actions: list[dict[str, Any]] = [{"remove": {"path": path, "dataChange": False}} for path in chosen]
+        self._commit("optimizes", [*actions, self._add(rows, data_change=False)])
+
+    def _set_property(self) -> None:
+        metadata = self._world.model.log.metadata
+        configuration = {**metadata["configuration"], "note": str(self._number)}
+        self._commit("sets a property", [{"metaData": {**metadata, "configuration": configuration}}])
+
+    def _checkpoint(self) -> None:
+        world = self._world
+        log = world.model.log
+        actions: list[dict[str, Any]] = [{"protocol": log.protocol}, {"metaData": log.metadata}]
+        actions += [{"txn": action} for action in log.txns.values()]
+        actions += log.file_actions.values()
+        name = f"_delta_log/{log.version:020d}.checkpoint.0000-{self._number}.json"
+        world.objects.put(name, _lines(actions), None)
+        world.objects.put("_delta_log/_last_checkpoint", json.dumps({"version": log.version}).encode(), None)
+        world.note("foreign", "writes a checkpoint of", f"_delta_log/{log.version:020d}.json")
+        world.count("log checkpoints")
+        if world.profile.clean_log:
+            self._clean_up(log.version)
+
+    def _clean_up(self, before: int) -> None:
+        """Deletes old versions that the checkpoint covers.
+
+        Not while a query has no mark: whether it ever had one cannot be known then, and it is refused, as it should be.
+        """
+        world = self._world
+        if any(f"query-{number}" not in world.model.log.marks for number in range(world.profile.queries)):
+            return
+        limit_ms = WALL_START_MS + world.loop.now - OLD_VERSION_MS
+        for version in range(before):
+            path = f"_delta_log/{version:020d}.json"
+            stored = world.objects.bodies.get(path)
+            if stored is not None and stored[2] < limit_ms:
+                world.objects.delete(path, None)
+                world.note("foreign", "cleans up", path)
+                world.count("log versions cleaned up")
+
+    def _add(self, rows: list[int], *, data_change: bool) -> dict[str, Any]:
+        world = self._world
+        path = f"part-{self._number}.parquet"
+        body = body_of(rows)
+        world.model.log.foreign_files.add(path)
+        world.objects.put(path, body, None)
+        stats = json.dumps({"numRecords": len(rows)})
+        add = {"path": path, "partitionValues": {}, "size": len(body), "modificationTime": 0, "stats": stats}
+        return {"add": {**add, "dataChange": data_change}}
+
+    def _commit(self, what: str, actions: list[dict[str, Any]]) -> None:
+        world = self._world
+        version = world.model.log.version + 1
+        info = {"commitInfo": {"operation": what, "txnId": f"foreign-{self._number}"}}
+        path = f"_delta_log/{version:020d}.json"
+        world.note("foreign", what, path)
+        world.count("foreign commits")
+        world.objects.put(path, _lines([info, *actions]), None)
+
+
+def _lines(actions: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(action) + "\n" for action in actions).encode()

@@ -1,0 +1,152 @@
+"""The model's view of the table: every version is checked when it is created."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from .names import owner_of_data, rows_of
+from .process import WALL_START_MS
+from .violations import Violation
+
+if TYPE_CHECKING:
+    from .model import Model
+    from .world import World
+
+OWN = "lakecommit:"
+
+
+class LogModel:
+    def __init__(self, model: Model, world: World) -> None:
+        self._model = model
+        self._world = world
+        self.version = -1
+        self.metadata: dict[str, Any] = {}
+        self.protocol: dict[str, Any] = {}
+        self.marks: dict[str, int] = {}
+        self.txns: dict[str, dict[str, Any]] = {}
+        self._history: dict[str, list[tuple[int, int, int]]] = {}
+        # Row -> the live file that holds it; live file -> its rows; every path that was ever added.
+        self.rows: dict[int, str] = {}
+        self.live: dict[str, list[int]] = {}
+        self.ever_added: dict[str, int] = {}
+        self.batch_versions: dict[str, int] = {}
+        self.fenced: set[str] = set()
+        self.foreign_files: set[str] = set()
+        # The actions that a checkpoint of this version holds of data files.
+        self.file_actions: dict[str, dict[str, Any]] = {}
+
+    def mark_at(self, user: str, version: int) -> int:
+        """The mark of `user` as of `version`."""
+        return max((mark for number, mark, _ in self._history.get(user, ()) if number <= version), default=-1)
+
+    def epoch_done_ms(self, user: str, epoch: int) -> int | None:
+        """When the snapshot that holds `epoch` was made, as it says itself: it may have landed later."""
+        return next((at for _, mark, at in self._history.get(user, ()) if mark >= epoch), None)
+
+    def version_created(self, number: int, body: bytes) -> None:
+        if number != self.version + 1:
+            raise Violation(f"version {number} is created after version {self.version}")
+        self.version = number
+        marks: dict[str, int] = {}
+        adds: list[dict[str, Any]] = []
+        info: dict[str, Any] = {}
+        for line in body.splitlines():
+            ((kind, action),) = json.loads(line).items()
+            if kind == "add":
+                adds.append(action)
+            elif kind == "txn":
+                if marks.setdefault(action["appId"], action["version"]) != action["version"]:
+                    raise Violation(f"version {number} moves a mark twice")
+                self.txns[action["appId"]] = action
+            elif kind == "remove":
+                self._removed(number, action)
+            elif kind == "commitInfo":
+                info = action
+            elif kind == "metaData":
+                self.metadata = action
+            elif kind == "protocol":
+                self.protocol = action
+        self._check_files(number, marks, adds, info)
+        self._move(number, marks)
+
+    def _removed(self, number: int, action: dict[str, Any]) -> None:
+        rows = self.live.pop(action["path"], None)
+        if rows is None:
+            raise Violation(f"version {number} removes a file that is not live: {action['path']}")
+        for row in rows:
+            del self.rows[row]
+        self.file_actions[action["path"]] = {"remove": action}
+
+    def _check_files(
+        self, number: int, marks: dict[str, int], adds: list[dict[str, Any]], info: dict[str, Any]
+    ) -> None:
+        by_epoch: dict[tuple[str, int], list[str]] = {}
+        for action in adds:
+            path = action["path"]
+            if path in self.ever_added:
+                raise Violation(f"version {number} adds a file that version {self.ever_added[path]} added: {path}")
+            stored = self._world.objects.bodies.get(path)
+            if stored is None:
+                raise Violation(f"version {number} adds a file that is not there: {path}")
+            rows = rows_of(stored[0])
+            if json.loads(action["stats"])["numRecords"] != len(rows) or action["size"] != len(stored[0]):
+                raise Violation(f"version {number} says something else of {path} than what is in it")
+            for row in rows:
+                if row in self.rows:
+                    raise Violation(f"version {number} adds row {row} again: {path}, before it {self.rows[row]}")
+                self.rows[row] = path
+            self.live[path] = rows
+            self.file_actions[path] = {"add": action}
+            self.ever_added[path] = number
+            if path not in self.foreign_files:
+                user = self._model.users_of[path]
+                by_epoch.setdefault((user, owner_of_data(path, user).epoch), []).append(path)
+        self._check_streams(number, marks, by_epoch)
+        self._check_batches(number, by_epoch, info)
+
+    def _check_streams(self, number: int, marks: dict[str, int], by_epoch: dict[tuple[str, int], list[str]]) -> None:
+        """4. committed once, in order: exactly the winners of the epochs that the marks pass over, both marks."""
+        model = self._model
+        for app, mark in marks.items():
+            if mark <= self.marks.get(app, -1):
+                raise Violation(f"version {number} moves the mark of {app} from {self.marks.get(app)} to {mark}")
+            user = app.removeprefix(OWN)
+            if (user, 0) not in model.epochs:
+                continue
+            if marks.get(user) != mark or marks.get(OWN + user) != mark:
+                raise Violation(f"version {number} moves one of the two marks of {user} without the other")
+            if app != user:
+                continue
+            for epoch in range(self.marks.get(user, -1) + 1, mark + 1):
+                seal = model.stored_seals.get((user, epoch))
+                if seal is None or not seal.counts:
+                    raise Violation(f"version {number} passes epoch {epoch} of {user}, which has no seal")
+                added = by_epoch.pop((user, epoch), [])
+                if sorted(added) != sorted(model.files_of(seal)):
+                    raise Violation(f"version {number} adds other files of epoch {epoch} of {user} than were sealed")
+                rows = {row for path in added for row in self.live[path]}
+                if rows != model.epochs[user, epoch][1]:
+                    raise Violation(f"version {number} adds other rows of epoch {epoch} of {user} than were planned")
+                self._world.count("epochs committed")
+
+    def _check_batches(self, number: int, by_epoch: dict[tuple[str, int], list[str]], info: dict[str, Any]) -> None:
+        for (user, epoch), added in by_epoch.items():
+            if user not in self._model.batches:
+                raise Violation(f"version {number} adds files of epoch {epoch} of {user} without moving its mark")
+            if user in self.batch_versions or user in self.fenced or info.get("txnId") != user:
+                raise Violation(f"version {number} adds batch write {user}, which is in, fenced off or another's")
+            if {row for path in added for row in self.live[path]} != self._model.batches[user]:
+                raise Violation(f"version {number} adds other rows than batch write {user} has")
+        txn_id = info.get("txnId")
+        if txn_id in self._model.batches and info.get("operation") == "WRITE":
+            self.batch_versions[str(txn_id)] = number
+            self._world.count("batch writes committed")
+
+    def _move(self, number: int, marks: dict[str, int]) -> None:
+        self.marks.update(marks)
+        for app, mark in marks.items():
+            self._history.setdefault(app, []).append((number, mark, self.txns[app]["lastUpdated"] - WALL_START_MS))
+            if app in self._model.batches:
+                self.fenced.add(app)
+                self._world.count("dead batch writes fenced off")

@@ -1,0 +1,240 @@
+"""The judge: a small model of the table and the writers' state that sees every effect in the moment it happens.
+
+It knows what each epoch and each batch write has to add, because the simulated Spark told it when it planned them, and
+it reads everything else from the bytes that were stored. It shares no decision with lakecommit. Numbers in comments are
+those of the design's invariants.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from .log_model import LogModel
+from .names import ManifestRecord, Owner, SealRecord, owner_of_data, read_manifest, read_seal, seal_epoch
+from .process import Process
+from .profile import MINUTE_MS
+from .violations import Violation
+
+if TYPE_CHECKING:
+    from .world import World
+
+DEADLINE_MS = 10 * MINUTE_MS
+LOG = "_delta_log/"
+LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
+STATE = "_lakecommit/"
+
+
+class Model:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.log = LogModel(self, world)
+        self.manifests: dict[str, ManifestRecord] = {}
+        # Path of a data file -> the path of the manifest that names it, for manifests that are there.
+        self.named: dict[str, str] = {}
+        self.users_of: dict[str, str] = {}
+        # Seals that are stored, and for each epoch the one that counts, whether it is still stored or not.
+        self.stored_seals: dict[tuple[str, int], SealRecord] = {}
+        self.seals: dict[tuple[str, int], SealRecord] = {}
+        self.epochs: dict[tuple[str, int], tuple[str, frozenset[int]]] = {}
+        self.batches: dict[str, frozenset[int]] = {}
+        self.commits_begun: set[str] = set()
+
+    # What the simulated Spark says it will do.
+
+    def expect_epoch(self, user: str, epoch: int, offsets: str, rows: range) -> None:
+        self.epochs[user, epoch] = (offsets, frozenset(rows))
+
+    def expect_batch(self, user: str, rows: list[int]) -> None:
+        self.batches[user] = frozenset(rows)
+
+    def batch_commit_begins(self, user: str) -> None:
+        self.commits_begun.add(user)
+
+    # What was answered.
+
+    def epoch_committed(self, user: str, epoch: int, version: int | None) -> None:
+        """`commit_epoch` returned: the epoch is sealed, once, and in the table or without rows."""
+        mark = self.log.marks.get(user, -1)
+        if mark >= epoch:
+            if version is not None and self.log.mark_at(user, version) < epoch:
+                raise Violation(f"epoch {epoch} of {user} is said to be in version {version}, and is not")
+            return
+        seal = self.seals.get((user, epoch))
+        if seal is None:
+            raise Violation(f"epoch {epoch} of {user} is said to be committed and has no seal")
+        if version is not None or any(self.epochs[user, each][1] for each in range(mark + 1, epoch + 1)):
+            raise Violation(f"epoch {epoch} of {user} is said to be committed, but the mark is at {mark}")
+
+    def batch_committed(self, user: str) -> None:
+        if user not in self.log.batch_versions:
+            raise Violation(f"batch write {user} is said to be committed and is in no version")
+
+    # What happens in the store.
+
+    def begins_put(self, path: str, who: Process) -> None:
+        """A process is about to send a PUT."""
+        if path.startswith((STATE, LOG)):
+            return
+        manifest = self.manifests.get(self.named.get(path, ""))
+        if manifest is None:
+            # 1. named before written
+            raise Violation(f"{who.name} begins to upload a file that no durable manifest names: {path}")
+        if self._world.loop.now > manifest.durable_ms + DEADLINE_MS:
+            # 7. state outlives uploads
+            raise Violation(f"{who.name} begins an upload more than ten minutes after its manifest: {path}")
+
+    def written(self, path: str, body: bytes, before: bytes | None, who: Process | None) -> None:
+        if before is not None and before != body and path != LAST_CHECKPOINT:
+            # 3. sealed once; and nothing else is ever written anew, either
+            raise Violation(f"{path} is overwritten with something else")
+        if path.startswith(LOG):
+            if before is None and path.endswith(".json") and path[len(LOG) + 20] == "." and len(path) == len(LOG) + 25:
+                self.log.version_created(int(path[len(LOG) : len(LOG) + 20]), body)
+        elif not path.startswith(STATE):
+            if who is not None:
+                self.users_of.setdefault(path, self._user_naming(path))
+        elif "/seals/" in path:
+            if before is None:
+                self._sealed(path, body)
+        elif "/writers/" in path and before is None:
+            self._manifest_written(path, body)
+
+    def deletes(self, path: str, who: Process | None) -> None:
+        """Before an object is deleted: what may go, and when."""
+        if path.startswith(LOG):
+            if who is not None:
+                raise Violation(f"{who.name} deletes {path} of the log")
+        elif not path.startswith(STATE):
+            self._data_deleted(path, who)
+        elif "/seals/" in path:
+            self._seal_deleted(path)
+        elif "/writers/" in path:
+            self._manifest_deleted(path)
+
+    # The parts.
+
+    def _user_naming(self, path: str) -> str:
+        manifest = self.manifests.get(self.named.get(path, ""))
+        return manifest.owner.user if manifest is not None else self.users_of.get(path, "")
+
+    def _manifest_written(self, path: str, body: bytes) -> None:
+        record = read_manifest(path, body, self._world.loop.now)
+        self.manifests[path] = record
+        for file in record.files:
+            self.named[file] = path
+            self.users_of[file] = record.owner.user
+            if owner_of_data(file, record.owner.user) != record.owner:
+                raise Violation(f"{path} names a file of another attempt: {file}")
+
+    def _sealed(self, path: str, body: bytes) -> None:
+        seal = read_seal(path, body)
+        key = (seal.user, seal.epoch)
+        self._world.count("epochs sealed")
+        self.stored_seals[key] = seal
+        seal.counts = seal.epoch > self.log.marks.get(seal.user, -1)
+        if not seal.counts:
+            self._world.count("seals created again after a release")
+            return
+        if key in self.seals:
+            raise Violation(f"epoch {seal.epoch} of {seal.user} is sealed a second time while it is pending")
+        self.seals[key] = seal
+        self._check_chain(seal)
+        offsets, _ = self.epochs[key]
+        if seal.offsets is not None and seal.offsets != offsets:
+            raise Violation(f"epoch {seal.epoch} of {seal.user} is sealed with offsets {seal.offsets}, not {offsets}")
+        seal.files = self.files_of(seal)
+
+    def _check_chain(self, seal: SealRecord) -> None:
+        # 4. dense, and 5. chained
+        if seal.epoch == 0:
+            expected = None
+        else:
+            before = self.seals.get((seal.user, seal.epoch - 1))
+            if before is None:
+                raise Violation(f"epoch {seal.epoch} of {seal.user} is sealed, and the one before is not")
+            expected = before.digest
+        if seal.previous != expected:
+            raise Violation(f"the seal of epoch {seal.epoch} of {seal.user} does not lead to the one before")
+
+    def files_of(self, seal: SealRecord) -> tuple[str, ...]:
+        """2. complete before reported: all that the winners named is stored when the epoch is sealed, and while it
+        is pending."""
+        files: list[str] = []
+        for task, (attempt, count, digest) in seal.winners.items():
+            bodies = []
+            for number in range(count):
+                suffix = f"-{number}" if number else ""
+                path = f"{STATE}users/{seal.user}/writers/{seal.epoch:020d}/{task}-{attempt}{suffix}.avro"
+                manifest = self.manifests.get(path)
+                if manifest is None:
+                    raise Violation(f"the seal of epoch {seal.epoch} names a manifest that is not there: {path}")
+                bodies.append(manifest.body)
+                files.extend(manifest.files)
+            if count and hashlib.sha256(b"".join(bodies)).digest() != digest:
+                raise Violation(f"the seal of epoch {seal.epoch} has another digest of the manifests of task {task}")
+        for file in files:
+            if file not in self._world.objects.bodies:
+                raise Violation(f"the seal of epoch {seal.epoch} stands for a file that is not there: {file}")
+        return tuple(files)
+
+    def _data_deleted(self, path: str, who: Process | None) -> None:
+        if path in self.log.ever_added:
+            # 6. only losers are deleted
+            raise Violation(f"a file that the log names is deleted: {path}")
+        user = self.users_of.get(path)
+        if user is None:
+            raise Violation(f"a file is deleted that no manifest ever named: {path}")
+        owner = owner_of_data(path, user)
+        seal = self.seals.get((owner.user, owner.epoch))
+        pending = owner.epoch > self.log.marks.get(owner.user, -1)
+        if seal is not None and pending and seal.names(owner):
+            raise Violation(f"a file of a pending epoch is deleted: {path}")
+        if who is not None and who.attempt == owner.attempt:
+            self._world.count("files that their own attempt took back")
+            return
+        if not self._has_lost(owner, seal, pending):
+            raise Violation(f"a file is deleted though nothing says that its attempt has lost: {path}")
+        self._world.count("losers' files deleted")
+
+    def _has_lost(self, owner: Owner, seal: SealRecord | None, pending: bool) -> bool:
+        """Whether the attempt's files can never be committed."""
+        if owner.user in self.batches:
+            known = owner.user in self.log.batch_versions or owner.user in self.log.fenced
+            return known or owner.user not in self.commits_begun
+        if pending:
+            return seal is not None and (owner.user, owner.epoch) in self.stored_seals
+        return True
+
+    def _manifest_deleted(self, path: str) -> None:
+        record = self.manifests.pop(path)
+        for file in record.files:
+            self.named.pop(file, None)
+        owner, now = record.owner, self._world.loop.now
+        if owner.user in self.batches:
+            return
+        # 9. released when covered
+        version_ms = self.log.epoch_done_ms(owner.user, owner.epoch)
+        if version_ms is None:
+            raise Violation(f"a manifest of an epoch that is in no snapshot is deleted: {path}")
+        if now < version_ms + 2 * DEADLINE_MS:
+            raise Violation(f"a manifest is deleted within twice the deadline of its epoch's snapshot: {path}")
+        if (owner.user, owner.epoch + 1) not in self.seals:
+            raise Violation(f"a manifest is deleted although the next epoch has not arrived: {path}")
+
+    def _seal_deleted(self, path: str) -> None:
+        user, epoch = seal_epoch(path)
+        seal = self.stored_seals.pop((user, epoch))
+        newest = max((each for name, each in self.stored_seals if name == user), default=-1)
+        if epoch > newest:
+            raise Violation(f"the newest seal of {user} is deleted: {path}")
+        if self.log.epoch_done_ms(user, epoch) is None:
+            raise Violation(f"the seal of an epoch that is in no snapshot is deleted: {path}")
+        named = [
+            record.owner
+            for record in self.manifests.values()
+            if (record.owner.user, record.owner.epoch) == (user, epoch)
+        ]
+        # 6. the seal outlives every manifest of its epoch, above all the winners'
+        if seal.counts and any(seal.names(owner) for owner in named):
+            raise Violation(f"a seal is deleted before the manifests of its winners: {path}")

@@ -1,0 +1,87 @@
+"""The model's own reading of names and records, apart from lakecommit's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakecommit.state import codec
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The attempt that an object belongs to."""
+
+    user: str
+    epoch: int
+    task: int
+    attempt: str
+
+
+@dataclass(slots=True)
+class ManifestRecord:
+    owner: Owner
+    number: int
+    body: bytes
+    files: tuple[str, ...]
+    durable_ms: int
+
+
+@dataclass(slots=True)
+class SealRecord:
+    """A seal that was stored. `counts` says that its epoch was after the mark when it was created."""
+
+    user: str
+    epoch: int
+    digest: bytes
+    previous: bytes | None
+    offsets: str | None
+    winners: dict[int, tuple[str, int, bytes]]
+    counts: bool = True
+    files: tuple[str, ...] = field(default=())
+
+    def names(self, owner: Owner) -> bool:
+        winner = self.winners.get(owner.task)
+        return winner is not None and winner[0] == owner.attempt
+
+
+def owner_of_manifest(path: str) -> tuple[Owner, int]:
+    """`_lakecommit/users/<user>/writers/<epoch>/<task>-<attempt>[-<n>].avro`"""
+    _, _, user, _, epoch, name = path.split("/")
+    task, attempt, *number = name.removesuffix(".avro").split("-")
+    return Owner(user, int(epoch), int(task), attempt), int(number[0]) if number else 0
+
+
+def owner_of_data(path: str, user: str) -> Owner:
+    """`<epoch>-<task>-<attempt>-<n>.parquet`"""
+    epoch, task, attempt, _ = path.rpartition("/")[2].split("-")
+    return Owner(user, int(epoch), int(task), attempt)
+
+
+def seal_epoch(path: str) -> tuple[str, int]:
+    """`_lakecommit/users/<user>/seals/<epoch>.avro`"""
+    _, _, user, _, name = path.split("/")
+    return user, int(name.removesuffix(".avro"))
+
+
+def read_manifest(path: str, body: bytes, now_ms: int) -> ManifestRecord:
+    owner, number = owner_of_manifest(path)
+    record = codec.MANIFEST.decode(body, path)
+    return ManifestRecord(owner, number, body, tuple(file["path"] for file in record["files"]), now_ms)
+
+
+def read_seal(path: str, body: bytes) -> SealRecord:
+    user, epoch = seal_epoch(path)
+    record = codec.SEAL.decode(body, path)
+    winners = {each["task"]: (each["attempt"], each["manifests"], each["digest"]) for each in record["winners"]}
+    if (record["user"], record["epoch"]) != (user, epoch):
+        raise ValueError(f"{path} is of another epoch")
+    return SealRecord(user, epoch, codec.digest_of([body]), record["previous"], record["offsets"], winners)
+
+
+def rows_of(body: bytes) -> list[int]:
+    """The ids in a simulated data file."""
+    return [int(each) for each in body.split(b",")] if body else []
+
+
+def body_of(rows: list[int]) -> bytes:
+    return b",".join(b"%d" % row for row in rows)

@@ -1,0 +1,128 @@
+"""Runs seeds, here or in several processes, and sums up what happened in them."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from .memo import remembering
+from .scenario import Scenario
+from .world import World
+
+SEEDS_PER_CHUNK = 200
+MAX_TRACES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    seed: int
+    reason: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.words}\nseed {self.seed}: {self.reason}"
+
+
+@dataclass(slots=True)
+class Summary:
+    seeds: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, other: Summary) -> None:
+        self.seeds += other.seeds
+        self.counts.update(other.counts)
+        self.failures += other.failures
+
+
+def run_world(seed: int) -> tuple[World, str | None]:
+    """Lives through one seed. Returns its world and, where it failed, why."""
+    world = World(seed)
+    reason: str | None = None
+    try:
+        world.loop.run(Scenario(world).run())
+    except Exception as error:
+        cause = "" if error.__cause__ is None else "".join(traceback.format_exception(error.__cause__)[-6:])
+        reason = f"{type(error).__name__}: {error}\n{cause}"
+        for process in list(world.processes.values()):
+            process.kill()
+        world.loop.drain()
+    return world, reason
+
+
+def run_seeds(start: int, count: int, fault: str | None = None, *, stop_at_failure: bool = False) -> Summary:
+    summary = Summary()
+    with _running(fault):
+        for seed in range(start, start + count):
+            world, reason = run_world(seed)
+            summary.seeds += 1
+            summary.counts.update(world.counts)
+            summary.counts["store calls"] += world.calls
+            if reason is not None:
+                words = world.trace.words() if len(summary.failures) < MAX_TRACES else ""
+                summary.failures.append(Failure(seed, reason, words))
+                if stop_at_failure:
+                    break
+            del world
+            if summary.seeds % 50 == 0:
+                gc.collect()
+    return summary
+
+
+def traces(start: int, count: int) -> list[str]:
+    """The traces of seeds in words, each with its reason at the end where it failed."""
+    with _running(None):
+        return [_trace(seed) for seed in range(start, start + count)]
+
+
+def run_chunks(start: int, count: int, jobs: int, fault: str | None = None) -> Iterator[Summary]:
+    """Summaries of chunks of seeds, as they are ready."""
+    chunks = [(at, min(SEEDS_PER_CHUNK, start + count - at)) for at in range(start, start + count, SEEDS_PER_CHUNK)]
+    if jobs == 1:
+        for at, size in chunks:
+            yield run_seeds(at, size, fault)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        starts, sizes = zip(*chunks, strict=True)
+        yield from pool.map(run_seeds, starts, sizes, [fault] * len(chunks))
+
+
+def _trace(seed: int) -> str:
+    world, reason = run_world(seed)
+    return world.trace.words() + (f"seed {seed}: {reason}\n" if reason is not None else "")
+
+
+@contextmanager
+def _running(fault: str | None) -> Iterator[None]:
+    """What holds while seeds run: pure functions are remembered, nothing is logged, garbage waits."""
+    # What is there before the first seed is never garbage; each seed leaves cycles, which are swept now and then.
+    gc.disable()
+    gc.freeze()
+    logging.disable()
+    try:
+        with remembering(), _fault(fault), warnings.catch_warnings():
+            # A coroutine of a process that was killed before it began.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+            yield
+            gc.collect()
+    finally:
+        logging.disable(logging.NOTSET)
+        gc.unfreeze()
+        gc.enable()
+
+
+def _fault(name: str | None) -> AbstractContextManager[Any]:
+    if name is None:
+        return nullcontext()
+    from . import cleaning_faults  # noqa: F401, PLC0415 (registers its own)
+    from .faults import FAULTS  # noqa: PLC0415
+
+    return FAULTS[name]()

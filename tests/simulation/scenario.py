@@ -1,0 +1,172 @@
+"""The story of one seed: drivers run, die, sleep and come back; then the faults stop and all must be well."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lakecommit.drafts import Txn
+from lakecommit.model import CommitUser
+
+from .batch import BatchWork, BatchWrite
+from .cleaner import Cleaner
+from .end import check_end, left_over
+from .foreign import ForeignWriter
+from .process import Process
+from .profile import HOUR_MS, MINUTE_MS
+from .recoverer import Recoverer
+from .spark import Driver, Query
+from .world import World
+
+
+class Scenario:
+    def __init__(self, world: World) -> None:
+        profile = world.profile
+        self._world = world
+        self._queries = [
+            Query(CommitUser(f"query-{number}"), number, profile.epochs) for number in range(profile.queries)
+        ]
+        self._foreign = ForeignWriter(world)
+        self._works: list[BatchWork] = []
+        self._drivers: list[Driver] = []
+        self._wake: asyncio.Future[None] | None = None
+
+    async def run(self) -> None:
+        world = self._world
+        world.note("world", "begins", None, f"seed {world.seed}: {', '.join(world.profile.troubles) or 'no troubles'}")
+        await self._troubled_times()
+        world.calm()
+        await self._settle()
+        await self._good_times()
+        await self._clean_up()
+        check_end(world, self._queries, self._works, self._foreign.rows)
+
+    async def _troubled_times(self) -> None:
+        world, profile = self._world, self._world.profile
+        # Most of what others do falls into the time of the first runs, some of it into long sleeps.
+        span = max(2_000, profile.epochs * (profile.trigger_ms + 12 * profile.latency_ms))
+        self._foreign.schedule(profile.foreign, span if world.rng.random() < 0.5 else 3 * HOUR_MS)
+        for number in range(profile.batches):
+            txn = Txn("app", 1 + number // 2) if world.rng.random() < 0.5 else None
+            self._works.append(BatchWork(number, txn))
+            world.loop.at(int(world.rng.random() * span), self._write_batch, self._works[-1])
+        for _ in range(profile.cleaners):
+            world.loop.at(int(world.rng.random() ** 2 * 60 * HOUR_MS), self._clean)
+        for _ in range(profile.recoveries):
+            when = int(world.rng.random() * (span if world.rng.random() < 0.7 else 3 * HOUR_MS))
+            world.loop.at(when, self._recover)
+        for run in range(profile.max_runs):
+            if all(query.finished for query in self._queries) and not self._lose_commit_entries():
+                break
+            driver = self._start_driver(f"driver {run + 1}")
+            await self._gone_or_asleep(driver)
+            await world.pause(self._restart_delay())
+            for work in self._works:
+                if work.tries and not work.settled and world.chance(0.5):
+                    self._write_batch(work)
+
+    async def _settle(self) -> None:
+        """Whoever sleeps wakes up, and whoever runs comes to an end."""
+        world = self._world
+        while world.processes:
+            await world.pause(HOUR_MS)
+        await world.pause(HOUR_MS)
+
+    async def _good_times(self) -> None:
+        """One run without faults ends the input, and what a user tries again is written."""
+        world = self._world
+        driver = self._start_driver("last driver", last=True)
+        while driver.process.alive:
+            await world.pause(MINUTE_MS)
+        for work in self._works:
+            if work.txn is not None and not work.settled:
+                write = self._write_batch(work)
+                while write.process.alive:
+                    await world.pause(MINUTE_MS)
+        while world.processes:
+            await world.pause(MINUTE_MS)
+
+    async def _clean_up(self) -> None:
+        """Time passes and cleaning runs, once more where something is left: fences have settled it by then."""
+        for _ in range(2):
+            await self._world.pause(25 * HOUR_MS)
+            cleaner = self._clean()
+            while cleaner.process.alive:
+                await self._world.pause(MINUTE_MS)
+            if not left_over(self._world):
+                return
+
+    def _clean(self) -> Cleaner:
+        cleaner = Cleaner(self._world)
+        cleaner.start()
+        return cleaner
+
+    def _recover(self) -> None:
+        query = self._queries[int(self._world.rng.random() * len(self._queries))]
+        Recoverer(self._world, query.user).start()
+
+    def _start_driver(self, name: str, *, last: bool = False) -> Driver:
+        world = self._world
+        driver = Driver(world, name, self._queries, last=last)
+        for other in self._drivers:
+            if other.process.alive:
+                other.alone = driver.alone = False
+                world.count("drivers side by side")
+        self._drivers.append(driver)
+        driver.process.on_end = lambda process: self._ended(process, driver.executors)
+        driver.process.on_freeze = lambda process: self._look_up()
+        driver.start()
+        return driver
+
+    def _write_batch(self, work: BatchWork) -> BatchWrite:
+        write = BatchWrite(self._world, work)
+        write.process.on_end = lambda process: self._orphan(write.executors)
+        write.start()
+        return write
+
+    def _ended(self, process: Process, executors: list[Process]) -> None:
+        self._orphan(executors)
+        self._look_up()
+
+    def _orphan(self, executors: list[Process]) -> None:
+        """Executors of a dead driver: some are told at once, others go on."""
+        for executor in executors:
+            if executor.alive and self._world.rng.random() < 0.5:
+                executor.kill()
+
+    def _look_up(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def _gone_or_asleep(self, driver: Driver) -> None:
+        """Waits until somebody would start another driver: this one is gone, seems dead, or for no reason at all."""
+        world = self._world
+        self._wake = world.loop.create_future()
+        if world.chance(world.profile.second_driver):
+            span = world.profile.epochs * (world.profile.trigger_ms + 8 * world.profile.latency_ms)
+            world.loop.at(world.loop.now + int(world.rng.random() * span), self._look_up)
+        if driver.process.alive and not driver.process.frozen:
+            await self._wake
+        self._wake = None
+        if not driver.process.alive:
+            world.count("drivers that ended or died")
+
+    def _restart_delay(self) -> int:
+        draw = self._world.rng.random()
+        if draw < 0.6:
+            return int(draw * 10_000)
+        return int(draw * (2 * MINUTE_MS if draw < 0.85 else HOUR_MS))
+
+    def _lose_commit_entries(self) -> bool:
+        """Deletes the newest entry of Spark's commit log, so that the next run repeats the epoch."""
+        world = self._world
+        lost = False
+        if any(driver.process.alive for driver in self._drivers):
+            return False
+        for query in self._queries:
+            planned, committed = query.newest()
+            if planned == committed >= 0 and world.chance(world.profile.lose_commit_entry):
+                del query.commits[committed]
+                world.note("world", "deletes the newest commit log entry", None, f"epoch {committed} of {query.user}")
+                world.count("commit log entries lost")
+                lost = True
+        return lost

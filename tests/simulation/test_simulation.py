@@ -1,0 +1,78 @@
+"""A few thousand seeds, or as many as `LAKECOMMIT_SIM_SEEDS` says."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .runner import Summary, run_seeds, traces
+
+SEEDS = int(os.environ.get("LAKECOMMIT_SIM_SEEDS", "4000"))
+ROOT = Path(__file__).parents[2]
+
+# What must have happened in some seed of a run, or the simulation tests less than it seems to.
+INTERESTING = (
+    "attempts that failed",
+    "batch writes overtaken",
+    "bulk deletes that fail in part",
+    "busy",
+    "commit log entries lost",
+    "conflicts",
+    "creations dropped",
+    "creations that land late",
+    "creations with a lost answer",
+    "drivers side by side",
+    "epochs repeated",
+    "files that their own attempt took back",
+    "foreign commits",
+    "dead batch writes fenced off",
+    "log versions cleaned up",
+    "losers' files deleted",
+    "puts dropped",
+    "puts that land late",
+    "puts that land twice",
+    "puts with a lost answer",
+    "queries restarted in their process",
+    "queries stopped: ContradictoryState",
+    "queries stopped: StoreError",
+    "recoveries",
+    "seals created again after a release",
+    "sleeps over 20 minutes",
+    "speculative attempts",
+)
+
+
+@pytest.fixture(scope="module")
+def summary() -> Summary:
+    return run_seeds(0, SEEDS)
+
+
+@pytest.mark.timeout(max(300, SEEDS // 20))
+def test_no_seed_breaks_the_protocol(summary):
+    assert not summary.failures, f"{len(summary.failures)} seeds failed; the first:\n{summary.failures[0]}"
+
+
+def test_everything_that_can_go_wrong_did(summary):
+    assert [what for what in INTERESTING if not summary.counts[what]] == []
+
+
+def test_one_seed_gives_one_trace():
+    assert traces(0, 40) == traces(0, 40)
+
+
+def test_a_trace_does_not_depend_on_hash_order():
+    program = (
+        "import hashlib; from tests.simulation.runner import traces;"
+        "print(hashlib.sha256(''.join(traces(0, 40)).encode()).hexdigest())"
+    )
+    expected = hashlib.sha256("".join(traces(0, 40)).encode()).hexdigest()
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        run = [sys.executable, "-c", program]
+        output = subprocess.run(run, env=environment, cwd=ROOT, capture_output=True, check=True).stdout
+        assert output.decode().strip() == expected

@@ -1,0 +1,95 @@
+"""Everything that one seed makes: one random generator, one clock, one store, one judge, one trace."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+from .loop import SimLoop
+from .model import Model
+from .process import CURRENT, Process
+from .profile import SLOWEST_MS, draw_profile
+from .store import Objects
+from .trace import Trace
+from .violations import Violation
+
+
+class World:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = Random(seed)
+        self.profile = draw_profile(self.rng)
+        self.loop = SimLoop()
+        self.loop.on_task = _adopt
+        self.trace = Trace()
+        self.counts: dict[str, int] = {}
+        self.calls = 0
+        self.processes: dict[str, Process] = {}
+        self.objects = Objects(self)
+        self.model = Model(self)
+        self.failure: BaseException | None = None
+        self._ids = 0
+        # 1 while things go wrong, 0 when the faults have stopped.
+        self.chaos = 1.0
+        self.store_fault = self.profile.store_fault
+        self._slow = self.profile.slow
+        for trouble in self.profile.troubles:
+            self.count(f"seeds with: {trouble}")
+
+    def calm(self) -> None:
+        """From here on nothing goes wrong any more; what sleeps still sleeps, and what was sent may still land."""
+        self.note("world", "faults stop")
+        self.chaos = 0.0
+        self.store_fault = 0.0
+        self._slow = 0.0
+
+    def new_number(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    def new_id(self) -> str:
+        return f"id-{self.new_number()}"
+
+    def note(self, who: str, what: str, obj: Any = None, outcome: Any = None) -> None:
+        self.trace.lines.append((self.loop.now, who, what, obj, outcome))
+
+    def count(self, what: str, by: int = 1) -> None:
+        self.counts[what] = self.counts.get(what, 0) + by
+
+    def delay(self) -> int:
+        draw = self.rng.random()
+        if draw < self._slow:
+            return int(draw / self._slow * SLOWEST_MS)
+        return int(draw * self.profile.latency_ms)
+
+    def short_delay(self) -> int:
+        return int(self.rng.random() * 50)
+
+    def chance(self, rate: float) -> bool:
+        """Whether something that goes wrong with this rate goes wrong now."""
+        return rate > 0 and self.rng.random() < rate * self.chaos
+
+    async def pause(self, ms: int) -> None:
+        """Time passes for the story itself, outside of every process."""
+        future = self.loop.create_future()
+        self.loop.at(self.loop.now + ms, _resolve, future)
+        await future
+
+    def unexpected(self, process: Process, error: BaseException | None) -> None:
+        """A process ended with an error that nothing justifies: the run ends with it."""
+        assert error is not None
+        if isinstance(error, Violation):
+            raise error
+        raise Violation(f"{process.name} ended with {type(error).__name__}: {error}") from error
+
+
+def _adopt(task: asyncio.Task[Any]) -> None:
+    process = CURRENT.get()
+    if process is not None:
+        process.own(task)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
