@@ -4,10 +4,12 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup java test test-all lint demo bench docs clean
+.PHONY: help setup java test test-all sim lint demo bench docs clean
 
 BIN := .venv/bin
 STAMP := .venv/.setup-done
+# docs/large-appends.md says why.
+NO_BYTE_LIMIT := spark.sql.execution.arrow.maxBytesPerBatch=2147483647
 # Workers must run the interpreter that has lakecommit, whatever the caller's shell says.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
@@ -32,6 +34,9 @@ test: setup ## run all tests but the long ones
 test-all: setup ## run all tests, the long ones too
 	$(BIN)/pytest $(ARGS)
 
+sim: setup ## the simulation alone, with as many seeds as asked for: make sim ARGS="--seeds 100000"
+	$(BIN)/python -m tests.simulation $(or $(ARGS),--seeds 10000)
+
 lint: setup ## ruff (rules and format) and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,6 +53,8 @@ else
 	$(BIN)/python -m benchmarks microbatch --s3
 	$(BIN)/python -m benchmarks batch
 	$(BIN)/python -m benchmarks batch --tokens
+	$(BIN)/python -m benchmarks batch --conf $(NO_BYTE_LIMIT)
+	$(BIN)/python -m benchmarks batch --tokens --conf $(NO_BYTE_LIMIT)
 	$(BIN)/python -m benchmarks batch --s3
 	$(BIN)/python -m benchmarks.memory
 endif

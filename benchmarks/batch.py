@@ -48,7 +48,7 @@ def run(bench: Bench, *, rounds: int, rows: int, tokens: bool, conf: Mapping[str
         after = Counter() if bench.s3 is None else Counter(bench.s3.counts())
         requests[sink].update({kind: count / rounds for kind, count in (after - before).items()})
     return Result(
-        workload="batch-tokens" if tokens else "batch",
+        workload="-".join(["batch", *(["tokens"] if tokens else []), *(["tuned"] if conf else [])]),
         place=bench.name,
         unit=f"one append of {rows:,} rows with 7 columns",
         settings={"rounds": rounds, "rows": rows, **conf},
