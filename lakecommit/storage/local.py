@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import time
 from dataclasses import dataclass
 
 STAGED_SUFFIXES = 8
+ABANDONED_AFTER_SECONDS = 3600.0
+
+_HALF = re.compile(r".+#[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +35,20 @@ class LocalTree:
         parent = os.path.dirname(file)
         with contextlib.suppress(OSError):
             while len(parent) > len(self.root):
+                _remove_abandoned(parent)
                 os.rmdir(parent)
                 parent = os.path.dirname(parent)
+
+
+def _remove_abandoned(directory: str) -> None:
+    """Where a directory holds nothing but halves of writes that nobody can be filling any more, they go.
+
+    Their names never came to be, so that no listing shows them.
+    """
+    with os.scandir(directory) as found:
+        entries = [entry for _, entry in zip(range(STAGED_SUFFIXES + 1), found, strict=False)]
+    if len(entries) > STAGED_SUFFIXES or not all(_HALF.fullmatch(entry.name) for entry in entries):
+        return
+    if all(time.time() - entry.stat().st_mtime > ABANDONED_AFTER_SECONDS for entry in entries):
+        for entry in entries:
+            os.unlink(entry.path)

@@ -264,6 +264,30 @@ def test_a_damaged_manifest_keeps_its_epoch_and_nothing_outside_is_touched(table
     run(scenario())
 
 
+@pytest.mark.parametrize("victim", ["live", "../elsewhere", "_delta_log/00000000000000000000.json"])
+def test_a_hostile_manifest_reaches_nothing(table, victim):
+    """A loser's manifest that names a file of the table, of another table, or of the log."""
+
+    async def scenario():
+        committer = table.committer()
+        lost = await lose(table, committer, 1, 0, [7])
+        for epoch in range(3):
+            await table.epoch(committer, epoch, [epoch])
+        before = [*await table.paths(), *await table.paths("_delta_log")]
+        path = next(action["add"]["path"] for _, action in await table.actions() if "add" in action)
+        record = codec.MANIFEST.decode(lost.manifests[0], "manifest")
+        record["files"][0]["path"] = path if victim == "live" else victim
+        await table.store.put(layout.manifest_path(lost.attempt, 0), codec.MANIFEST.encode(record))
+        table.pass_minutes(60)
+        clean_up = await table.cleaner().survey()
+        assert "outside of its own attempt" in next(iter(clean_up.lost.damaged.values()))
+        await table.cleaner().apply(clean_up)
+        assert [*await table.paths(), *await table.paths("_delta_log")] == before
+        assert await table.ids() == [0, 1, 2]
+
+    run(scenario())
+
+
 def test_pending_epochs_lose_nothing_to_a_cleaner(table):
     async def scenario():
         committer = table.committer()

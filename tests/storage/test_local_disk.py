@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,21 @@ def test_deleting_a_name_takes_the_halves_of_killed_writes_along(tmp_path: Path)
         assert [file.name for file in (tmp_path / "d").iterdir()] == ["y.parquet#1"]
         assert await store.delete(["d/y.parquet"]) == ()
         assert not (tmp_path / "d").exists()
+
+    asyncio.run(scenario())
+
+
+def test_halves_of_names_that_never_came_to_be_go_with_their_directory(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = open_store(str(tmp_path), {})
+        for directory, age_seconds in (("old", 7200), ("young", 60)):
+            await store.put(f"{directory}/known.avro", b"x")
+            half = tmp_path / directory / "killed.avro#1"
+            half.write_bytes(b"half")
+            os.utime(half, (time.time() - age_seconds,) * 2)
+            await store.delete([f"{directory}/known.avro"])
+        assert not (tmp_path / "old").exists(), "no listing would ever show it"
+        assert (tmp_path / "young" / "killed.avro#1").exists(), "somebody may be filling it"
 
     asyncio.run(scenario())
 

@@ -1,0 +1,82 @@
+"""Tables that are replaced, dropped or passed by under a stream, by Delta itself."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import shutil
+import uuid
+
+import pytest
+
+from lakecommit.clock import SystemClock
+from lakecommit.formats.delta import DeltaFormat
+from lakecommit.inspection import users
+from lakecommit.recovery import commit_passed
+from lakecommit.storage.location import open_store
+
+from .streams import Source, ids, run
+
+
+@pytest.fixture
+def source(tmp_path):
+    return Source(tmp_path / "input")
+
+
+def test_a_replaced_table_is_refused_until_the_user_names_it(spark, tmp_path, source):
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    source.add([1])
+    run(source.frame(spark), table, checkpoint)
+    spark.sql(f"CREATE OR REPLACE TABLE delta.`{table}` (id LONG, region STRING) USING delta")
+    source.add([2])
+    with pytest.raises(Exception, match="acceptTableId") as refused:
+        run(source.frame(spark), table, checkpoint)
+    assert ids(spark, table) == []
+    accepted = re.search(r"acceptTableId=([0-9a-f-]{36})", str(refused.value))[1]
+    run(source.frame(spark), table, checkpoint, options={"acceptTableId": accepted})
+    source.add([3])
+    run(source.frame(spark), table, checkpoint)
+    assert ids(spark, table) == [2, 3], "what was replaced away is gone, what came since is there once"
+
+
+def test_a_table_that_was_dropped_is_missed(spark, tmp_path, source):
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    for number in (1, 2):
+        source.add([number])
+    run(source.frame(spark), table, checkpoint)
+    shutil.rmtree(table)
+    source.add([3])
+    with pytest.raises(Exception, match="another table"):
+        run(source.frame(spark), table, checkpoint)
+    assert not (table / "_delta_log").exists()
+
+
+def test_epochs_that_deltas_own_sink_went_past_are_recovered(spark, tmp_path, source):
+    """An epoch is sealed when the driver dies; the query goes on with format("delta") and its checkpoint, and back."""
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    for number in (1, 2):
+        source.add([number])
+        run(source.frame(spark), table, checkpoint)
+    # As if the version of epoch 1 had never been put: its seal, its manifests and its files are there.
+    for path in (table / "_delta_log").glob(f"*{2:020d}*"):
+        path.unlink()
+    source.add([3])
+    run(source.frame(spark), table, checkpoint, sink="delta")
+    assert ids(spark, table) == [1, 3]
+    source.add([4])
+    with pytest.raises(Exception, match=r"epochs \[1\].*lakecommit recover"):
+        run(source.frame(spark), table, checkpoint)
+    asyncio.run(_recover(str(table)))
+    run(source.frame(spark), table, checkpoint)
+    assert ids(spark, table) == [1, 2, 3, 4]
+
+
+async def _recover(location: str) -> None:
+    def new_id() -> str:
+        return str(uuid.uuid4())
+
+    store = open_store(location, {})
+    delta = DeltaFormat(store, clock=SystemClock(), new_id=new_id, random=random.random)
+    (user,) = [user async for user in users(store)]
+    assert await commit_passed(store, delta, user, new_id) is not None
