@@ -12,7 +12,7 @@ import pytest
 
 from .runner import Summary, run_seeds, traces
 
-SEEDS = int(os.environ.get("LAKECOMMIT_SIM_SEEDS", "4000"))
+SEEDS = int(os.environ.get("LAKECOMMIT_SIM_SEEDS", "3000"))
 ROOT = Path(__file__).parents[2]
 
 # What must have happened in some seed of a run, or the simulation tests less than it seems to.

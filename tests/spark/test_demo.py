@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("place", [[], ["--s3"]], ids=["local disk", "s3"])
+@pytest.mark.parametrize("place", [[], pytest.param(["--s3"], marks=pytest.mark.soak)], ids=["local disk", "s3"])
 def test_the_demo_is_exact(place):
     command = [str(Path(sys.executable).with_name("lakecommit")), "demo", *place, "--epochs", "3", "--rows", "60"]
     command += ["--kills", "1", "--json"]
