@@ -15,15 +15,25 @@ OBJECTS_IN_FLIGHT = 16
 async def in_parallel(request: Callable[[A], Awaitable[T]], items: Iterable[A]) -> list[T]:
     """What `request` answers for each of `items`, in their order; at most `OBJECTS_IN_FLIGHT` are under way at once.
 
-    Raises what the first one that fails raises; the others are no longer waited for.
+    Raises what the first one that fails raises; then no further one is begun, and those under way are given up.
     """
-    items = list(items)
-    if not items:
-        return []
-    slots = asyncio.Semaphore(OBJECTS_IN_FLIGHT)
+    waiting = list(enumerate(items))
+    waiting.reverse()
+    answers: dict[int, T] = {}
 
-    async def one(item: A) -> T:
-        async with slots:
-            return await request(item)
+    async def worker() -> None:
+        while waiting:
+            number, item = waiting.pop()
+            answers[number] = await request(item)
 
-    return await asyncio.gather(*(one(item) for item in items))
+    workers = [asyncio.ensure_future(worker()) for _ in range(min(len(waiting), OBJECTS_IN_FLIGHT))]
+    try:
+        for each in workers:
+            await each
+    except BaseException:
+        waiting.clear()
+        for each in workers:
+            each.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        raise
+    return [answers[number] for number in range(len(answers))]

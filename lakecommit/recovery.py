@@ -28,7 +28,7 @@ from lakecommit.housekeeping.objects import (
     without_the_tables,
 )
 from lakecommit.housekeeping.queries import Cleaned
-from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, own_mark_id
+from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, Seal, own_mark_id
 from lakecommit.replay import (
     ReadState,
     check_present,
@@ -38,14 +38,21 @@ from lakecommit.replay import (
     read_pending,
     seals_after,
 )
-from lakecommit.state import layout
-from lakecommit.storage.base import Delete, Get, GetRange
+from lakecommit.state import codec, layout
+from lakecommit.storage.base import Create, Delete, Get, GetRange
+from lakecommit.storage.once import create_once
 
 EXPORT_CHUNK_BYTES = 8 * 1024 * 1024
+# In the place of a fingerprint of offsets: a repetition of the epoch by a real query has another one.
+DISCARDED = "discarded"
 
 
 class RecoverStore(ReadState, Delete, Protocol):
     """The verbs that recovery takes."""
+
+
+class DiscardStore(CleanStore, Create, Protocol):
+    """The verbs that discarding takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +153,14 @@ async def commit_passed(
 
 
 async def discard(
-    store: CleanStore, table_format: TableFormat[Any], user: CommitUser, *, clock: Clock, new_id: Callable[[], str]
+    store: DiscardStore, table_format: TableFormat[Any], user: CommitUser, *, clock: Clock, new_id: Callable[[], str]
 ) -> Cleaned:
     """Gives up what a query has staged: deletes its files and its state but for the newest seal, behind a fence.
 
-    The fence moves both marks past everything that the query has named, so that a driver of it which only sleeps
-    commits nothing of it when it wakes up. Files that the log names stay. Raises `InvalidInput` where the query has
-    written so recently that an upload may still be under way.
+    Epochs that were begun and never sealed are sealed first, without winners and with an offset that no source has: a
+    driver that only sleeps finds that its attempts have lost, and one that is started again is refused. The fence moves
+    both marks past all of them. Files that the log names stay. Raises `InvalidInput` where the query has written so
+    recently that an upload may still be under way.
     """
     sealed = await list_sealed_epochs(store, user)
     manifests = await list_manifests(store, user)
@@ -165,7 +173,9 @@ async def discard(
             f"query {user} has written {age_ms // 60_000} minutes ago and may still be running; stop it and try again "
             f"when {RELEASE_AGE_MS // 60_000} minutes have passed"
         )
+    await _seal_what_is_open(store, table_format, user, newest, clock)
     await fence(table_format, [(str(user), newest), (own_mark_id(user), newest)], new_id)
+    sealed = await list_sealed_epochs(store, user)
     named = [each for group in manifests.values() for each in group]
     lost = await without_the_tables(table_format, await read_files(store, named))
     deleted = await delete(store, lost, [each for each in named if each not in lost.damaged])
@@ -175,6 +185,31 @@ async def discard(
         seals = sealed
     left = await store.delete([layout.seal_path(user, epoch) for epoch in seals]) if seals else ()
     return Cleaned(deleted.files, deleted.manifests, len(seals) - len(left), deleted.unconfirmed + len(left))
+
+
+async def _seal_what_is_open(
+    store: DiscardStore, table_format: TableFormat[Any], user: CommitUser, newest: Epoch, clock: Clock
+) -> None:
+    """Seals every epoch up to `newest` that has no seal and follows the mark; what somebody else seals is theirs."""
+    table = await table_format.open()
+    marks = marks_of(table, user)
+    sealed = await list_sealed_epochs(store, user)
+    first = max([-1, *sealed, *(epoch for epoch in (marks.mark, marks.own) if epoch is not None)]) + 1
+    for epoch in map(Epoch, range(first, newest + 1)):
+        known = sealed and await _is_readable(store, user, sealed[-1])
+        link = await find_seal(store, user, sealed[-1]) if known else None
+        seal = Seal(
+            user=user,
+            epoch=epoch,
+            winners=(),
+            previous=None if link is None else link.digest,
+            table_id="" if table is None else table.table_id,
+            offsets=DISCARDED,
+            sealed_ms=clock.wall_ms(),
+        )
+        body = codec.encode_seal(seal)
+        await create_once(store, layout.seal_path(user, epoch), body, clock=clock, random=lambda: 0.5)
+        sealed.append(epoch)
 
 
 async def _is_readable(store: Get, user: CommitUser, epoch: Epoch) -> bool:

@@ -89,7 +89,10 @@ class CommitterService:
         """Cleans up from time to time, beside everything else."""
         while True:
             await asyncio.sleep(TIDY_SECONDS)
-            await self._committers.tidy()
+            try:
+                await self._committers.tidy()
+            except Exception:
+                _log.exception("cleaning up failed; it is tried again")
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the committers' loop and waits for it; `Unreachable` once the service is closed."""
@@ -111,12 +114,14 @@ class CommitterService:
         self._accept_thread.join(timeout=5)
         self._listener.close()
         self._tidying.cancel()
-        # What a finished write left is cleaned up before the process ends, where that is quick; else by who comes next.
-        with contextlib.suppress(FutureTimeoutError, CancelledError):
-            asyncio.run_coroutine_threadsafe(self._committers.tidy(), self._loop).result(LAST_TIDY_SECONDS)
-        asyncio.run_coroutine_threadsafe(_end(), self._loop)
-        self._loop_thread.join(timeout=5)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        try:
+            # What a finished write left is cleaned up before the process ends, where that is quick; else by the next.
+            with contextlib.suppress(FutureTimeoutError, CancelledError):
+                asyncio.run_coroutine_threadsafe(self._committers.tidy(), self._loop).result(LAST_TIDY_SECONDS)
+        finally:
+            asyncio.run_coroutine_threadsafe(_end(), self._loop)
+            self._loop_thread.join(timeout=5)
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     def _accept(self) -> None:
         while not self._closed:

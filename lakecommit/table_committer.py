@@ -8,9 +8,8 @@ that query, and the next call rebuilds it from the store. So a failure needs no 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lakecommit.batch_commit import MAX_COMMIT_ATTEMPTS, commit_batch, contended
@@ -78,6 +77,9 @@ class TableCommitter:
         self._progress: dict[CommitUser, Progress] = {}
         self._files: dict[tuple[CommitUser, Epoch], Pending] = {}
         self._stale: set[CommitUser] = set()
+        # The table that the progress was read in, and queries whose state cannot be read: their own commit tells why.
+        self._progress_in: str | None = None
+        self._unreadable: set[CommitUser] = set()
         self._housekeeper = TableHousekeeper(store, table_format, clock)
         # Whoever holds it is the only one that moves `_table`, `_progress` and `_files` across a request.
         self._turn = asyncio.Lock()
@@ -99,7 +101,7 @@ class TableCommitter:
         """
         async with self._turn:
             self._drop_stale()
-            unknown = [user for user in queries if user not in self._progress]
+            unknown = [user for user in queries if user not in self._progress and user not in self._unreadable]
             looked = self._table.state is None or afresh or bool(unknown)
             if looked:
                 await self._look_or_begin_anew()
@@ -111,9 +113,12 @@ class TableCommitter:
                 await self._look_or_begin_anew()
                 plan = self._table.plan(schema, settings)
             for user in unknown:
-                # What is wrong with a query is said when that query commits; this plan may be another's.
-                with contextlib.suppress(LakecommitError):
-                    await self._start(user, settings)
+                # What is wrong with a query is said when that query commits; this plan may be another's, and so may
+                # the word that it may go on in a table that was replaced.
+                try:
+                    await self._start(user, replace(settings, accepted_table_id=None))
+                except LakecommitError:
+                    self._unreadable.add(user)
             skip = txn is not None and self._table.has_reached(txn)
             return Planned(plan, done_epochs(self._progress.values()), skip)
 
@@ -137,6 +142,7 @@ class TableCommitter:
             try:
                 if self._table.state is None:
                     await self._look(user)
+                self._unreadable.discard(user)
                 verdict = await self._judge(user, epoch, offsets, settings)
                 if verdict is Verdict.FRESH:
                     winners = winners_of(reports, user, epoch)
@@ -186,8 +192,12 @@ class TableCommitter:
             pending = batch_pending(user, reports)
             if self._table.state is None:
                 await self._look_or_begin_anew()
-            await self._table.create_if_missing(schema, settings)
-            version = await commit_batch(self._table, self._format, pending, settings, txn)
+            try:
+                await self._table.create_if_missing(schema, settings)
+                version = await commit_batch(self._table, self._format, pending, settings, txn)
+            finally:
+                # The table has moved on; what is remembered of queries must not stay behind.
+                self._see_marks(None)
             self._housekeeper.batch_ended(user, reports, lost=False)
             return version
 
@@ -227,7 +237,9 @@ class TableCommitter:
 
     def _drop_stale(self) -> None:
         while self._stale:
-            self._forget(self._stale.pop())
+            user = self._stale.pop()
+            self._unreadable.discard(user)
+            self._forget(user)
 
     async def _look(self, user: CommitUser | None = None) -> None:
         """Reads the table as it is, and moves every query's marks by it. Raises what is wrong with `user`."""
@@ -243,11 +255,14 @@ class TableCommitter:
             await self._look()
         except ContradictoryState:
             self._table.state = None
-            self._progress.clear()
-            self._files.clear()
             await self._look()
 
     def _see_marks(self, caller: CommitUser | None) -> None:
+        """Moves the progress of every query to the marks of the table that was read last."""
+        if self._table.state is None or self._table.state.table_id != self._progress_in:
+            # Another table: what each query may do there is found out when it is read again.
+            self._progress.clear()
+            self._files.clear()
         for user in list(self._progress):
             try:
                 self._move(user, MarksSeen(self._table.marks(user)))
@@ -267,6 +282,7 @@ class TableCommitter:
             )
             self._files.update({(user, pending.epoch): pending for pending in found.files})
             self._progress[user] = progress
+            self._progress_in = None if self._table.state is None else self._table.state.table_id
         return self._progress[user]
 
     async def _replay(self, user: CommitUser, settings: TableSettings) -> tuple[Marks, Replay]:
@@ -292,10 +308,7 @@ class TableCommitter:
         )
 
     async def _judge(self, user: CommitUser, epoch: Epoch, offsets: str | None, settings: TableSettings) -> Verdict:
-        """Judges the epoch; before it is refused, marks and seals are read again.
-
-        They are two reads, and another driver of this query may have moved on since either.
-        """
+        """Judges the epoch; before it is refused, marks and seals are read again: another driver may have moved on."""
         progress = await self._start(user, settings)
         if not knows_newest_seal(progress):
             self._forget_progress(user)
@@ -357,6 +370,7 @@ class TableCommitter:
             )
             self._table.state = outcome.state
             self._see_marks(user)
+            await self._start(user, settings, first_of_run=False)
         raise contended(self._store.location)
 
     def _fitting_runs(self, caller: CommitUser, settings: TableSettings) -> dict[CommitUser, Sequence[SealedEpoch]]:
@@ -364,8 +378,10 @@ class TableCommitter:
         runs: dict[CommitUser, Sequence[SealedEpoch]] = {}
         for user, progress in self._progress.items():
             run = next_run(progress, self._empty_epochs)
+            assert not run or not self._table.is_done(user, run[0].epoch), "what the mark has reached was dropped"
+            its = settings if user == caller else replace(settings, accepted_table_id=None)
             try:
-                self._table.check_plans([self._files[user, seal.epoch] for seal in run], settings)
+                self._table.check_plans([self._files[user, seal.epoch] for seal in run], its)
             except LakecommitError:
                 if user == caller:
                     raise

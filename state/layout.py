@@ -21,10 +21,10 @@ MAX_EPOCH = 2**63 - 1
 _USER = re.compile(r"[0-9A-Za-z-]{1,64}")
 _ATTEMPT = re.compile(r"[0-9a-f]{32}")
 _MANIFEST = re.compile(
-    rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/writers/(\d{{20}})/(0|[1-9]\d{{0,9}})-([0-9a-f]{{32}})(?:-([1-9]\d{{0,9}}))?\.avro"
+    rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/writers/([0-9]{{20}})/(0|[1-9][0-9]{{0,9}})-([0-9a-f]{{32}})(?:-([1-9][0-9]{{0,9}}))?\.avro"
 )
 _USER_STATE = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/(?:writers|seals|listeners)/")
-_SEAL = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/seals/(\d{{20}})\.avro")
+_SEAL = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/seals/([0-9]{{20}})\.avro")
 
 
 def users_prefix() -> str:
@@ -70,7 +70,7 @@ def data_file_name(attempt: Attempt, number: int) -> str:
 def parse_manifest_path(path: str) -> tuple[Attempt, int] | None:
     """The attempt and number of a manifest's name, None where the name is not a manifest's."""
     match = _MANIFEST.fullmatch(path)
-    if match is None:
+    if match is None or int(match[2]) > MAX_EPOCH:
         return None
     user, epoch, task, attempt, number = match.groups()
     owner = Attempt(CommitUser(user), Epoch(int(epoch)), TaskId(int(task)), AttemptId(attempt))
@@ -79,7 +79,9 @@ def parse_manifest_path(path: str) -> tuple[Attempt, int] | None:
 
 def parse_seal_path(path: str) -> tuple[CommitUser, Epoch] | None:
     match = _SEAL.fullmatch(path)
-    return None if match is None else (CommitUser(match[1]), Epoch(int(match[2])))
+    if match is None or int(match[2]) > MAX_EPOCH:
+        return None
+    return CommitUser(match[1]), Epoch(int(match[2]))
 
 
 def check_data_path(path: str, attempt: Attempt) -> None:
@@ -91,7 +93,7 @@ def check_data_path(path: str, attempt: Attempt) -> None:
     *directories, name = path.split("/")
     stem = f"{_digits(attempt.epoch)}-{attempt.task}-{attempt.id}-"
     number = name.removeprefix(stem).removesuffix(".parquet")
-    proper_name = name == f"{stem}{number}.parquet" and re.fullmatch(r"0|[1-9]\d{0,9}", number) is not None
+    proper_name = name == f"{stem}{number}.parquet" and re.fullmatch(r"0|[1-9][0-9]{0,9}", number) is not None
     # A partition directory is `column=value`, which "", ".", ".." and the directories of logs and state are not.
     proper_directories = all("=" in part[1:] for part in directories)
     if not (proper_name and proper_directories):

@@ -89,6 +89,9 @@ async def discard_query(store: Store, clock: Clock, user: CommitUser, *, apply: 
     lost = await without_the_tables(table_format, await read_files(store, manifests))
     marks = marks_of(await table_format.open(), user)
     given_up = {epoch for epoch in {*sealed, *by_epoch} if marks.own is None or epoch > marks.own}
+    # An epoch that was begun and never sealed gets a seal of its own, which is then the newest.
+    newest = max([*sealed, *by_epoch], default=None)
+    going = [] if lost.damaged else [epoch for epoch in sealed if epoch != newest]
     problems = tuple(f"{problem}; it is kept" for problem in lost.damaged.values())
     cleaned = await discard(store, table_format, user, clock=clock, new_id=new_id) if apply else None
     return DiscardOutput(
@@ -98,7 +101,7 @@ async def discard_query(store: Store, clock: Clock, user: CommitUser, *, apply: 
         files=len(lost.paths) if cleaned is None else cleaned.files,
         size_bytes=lost.size_bytes,
         manifests=len(manifests) - len(lost.damaged) if cleaned is None else cleaned.manifests,
-        seals=(0 if lost.damaged else max(0, len(sealed) - 1)) if cleaned is None else cleaned.seals,
+        seals=len(going) if cleaned is None else cleaned.seals,
         problems=problems,
         cleaned=cleaned,
     )

@@ -34,6 +34,7 @@ from lakecommit.state import layout
 
 # How often a query that seals nothing is looked at, while it has state that is too young to go.
 WAITING_STEP_MS = RELEASE_AGE_MS // 4
+MAX_UNSWEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,16 @@ class QueryCleanUp:
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What was deleted, and how much of it was not confirmed and is left for the next time."""
+    """What was deleted, and how much of it was not confirmed and is left for the next time.
+
+    `problems` are records that cannot be read: they stay, and so does all that is newer.
+    """
 
     files: int = 0
     manifests: int = 0
     seals: int = 0
     unconfirmed: int = 0
+    problems: tuple[str, ...] = ()
 
 
 class QueryCleaner:
@@ -77,6 +82,7 @@ class QueryCleaner:
         self._unswept: dict[Epoch, StoredSeal] = {}
         self._swept = Epoch(-1)
         self._marks_seen: deque[tuple[Epoch, Moment]] = deque()
+        self._came_ms: dict[NamedManifest, int] | None = None
         # When the next step has something to look for, on the boot clock; None where nothing is left to wait for.
         self._due_ms: int | None = 0
 
@@ -84,7 +90,15 @@ class QueryCleaner:
         """A seal of the query became known: ours, or that of somebody who was first."""
         self._links[stored.seal.epoch] = _link(stored)
         self._unswept[stored.seal.epoch] = stored
+        while len(self._unswept) > MAX_UNSWEPT:
+            # What is not remembered is read again.
+            del self._unswept[min(self._unswept)]
         self._due_ms = 0
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is left to wait for, so that this cleaner may be forgotten."""
+        return self._due_ms is None
 
     def look_again(self) -> None:
         """Somebody else may have left something: the next step looks for it."""
@@ -121,7 +135,7 @@ class QueryCleaner:
             epoch: standing_of(epoch, marks, sealed=epoch in links, chained=epoch in reached)
             for epoch in links.keys() | manifests.keys()
         }
-        young = {epoch for epoch, named in manifests.items() if not all(each.is_old(now.wall_ms) for each in named)}
+        young = self._young(manifests, now)
         released = releasable(standings, self._committed_long_ago(table, marks, now), young)
         newest = max(links, default=None)
         swept = {epoch for epoch in links if epoch > self._swept or (epoch == newest and epoch not in young)}
@@ -129,14 +143,7 @@ class QueryCleaner:
         seals = await self._seals_of([epoch for epoch in judged if standings[epoch] is not Standing.STRAY], links)
         # A seal that went away meanwhile was released by somebody else, losers and all.
         judged = {epoch for epoch in judged if epoch in seals or standings[epoch] is Standing.STRAY}
-        lost = await read_files(
-            self._store,
-            [
-                named
-                for epoch in sorted(judged)
-                for named in losers(standings[epoch], seals.get(epoch), manifests[epoch])
-            ],
-        )
+        lost = await self._lost({epoch: seals.get(epoch) for epoch in sorted(judged)}, standings, manifests)
         # Nothing after an epoch that has to stay is released either: the chain is what tells a seal from a zombie's.
         stays = {named.attempt.epoch for named in lost.damaged} | {
             e for e in released if e in manifests and e not in judged
@@ -176,7 +183,13 @@ class QueryCleaner:
         if clean_up.newest_seal is not None:
             self._swept = clean_up.newest_seal
             self._unswept = {epoch: seal for epoch, seal in self._unswept.items() if epoch > self._swept}
-        return Cleaned(deleted.files, deleted.manifests, len(seals) - len(left), deleted.unconfirmed + len(left))
+        return Cleaned(
+            files=deleted.files,
+            manifests=deleted.manifests,
+            seals=len(seals) - len(left),
+            unconfirmed=deleted.unconfirmed + len(left),
+            problems=tuple(clean_up.lost.damaged.values()),
+        )
 
     def _committed_long_ago(self, table: TableState | None, marks: Marks, now: Moment) -> Epoch | None:
         """The newest epoch whose snapshot is older than twice the deadline of an upload.
@@ -187,15 +200,32 @@ class QueryCleaner:
         """
         if table is None or marks.own is None:
             return None
-        if not self._marks_seen or marks.own > self._marks_seen[-1][0]:
+        if not self._marks_seen:
+            set_ms = table.mark_set_ms(own_mark_id(self._user))
+            age_ms = 0 if set_ms is None else max(0, now.wall_ms - set_ms)
+            self._marks_seen.append((marks.own, Moment(now.wall_ms - age_ms, now.boot_ms - age_ms)))
+        elif marks.own > self._marks_seen[-1][0]:
             self._marks_seen.append((marks.own, Moment.of(self._clock)))
         while len(self._marks_seen) > 1 and self._marks_seen[1][1].is_surely_older_than(RELEASE_AGE_MS, now):
             self._marks_seen.popleft()
-        set_ms = table.mark_set_ms(own_mark_id(self._user))
-        if set_ms is not None and now.wall_ms - set_ms > RELEASE_AGE_MS:
-            return marks.own
         epoch, since = self._marks_seen[0]
         return epoch if since.is_surely_older_than(RELEASE_AGE_MS, now) else None
+
+    def _young(self, manifests: Mapping[Epoch, Sequence[NamedManifest]], now: Moment) -> set[Epoch]:
+        """The epochs with a manifest whose attempt may still be uploading.
+
+        By the time of the store; and of what came while this process looked on by its boot clock, too, since the wall
+        clock may be set forward.
+        """
+        before = self._came_ms
+        unknown_ms = now.boot_ms if before is not None else now.boot_ms - RELEASE_AGE_MS - 1
+        self._came_ms = {each: (before or {}).get(each, unknown_ms) for named in manifests.values() for each in named}
+        came_ms = self._came_ms
+        return {
+            epoch
+            for epoch, named in manifests.items()
+            if not all(each.is_old(now.wall_ms) and now.boot_ms - came_ms[each] > RELEASE_AGE_MS for each in named)
+        }
 
     async def _read_chain(self, epochs: Sequence[Epoch]) -> Mapping[Epoch, Link]:
         """The links of all seals in `epochs`; one that went away since the listing was released by somebody else.
@@ -207,7 +237,9 @@ class QueryCleaner:
         await self._read_links(links, [epoch for epoch in epochs if epoch not in links])
         reached = chained(links.values())
         await self._read_links(links, [epoch for epoch in links if epoch not in reached])
-        self._links.update(links)
+        # What the listing did not show was released by somebody else, or sealed since.
+        newest = max(epochs, default=-1)
+        self._links = {epoch: link for epoch, link in self._links.items() if epoch > newest} | links
         return links
 
     async def _read_links(self, links: dict[Epoch, Link], epochs: Sequence[Epoch]) -> None:
@@ -225,11 +257,36 @@ class QueryCleaner:
         known = {epoch: self._unswept[epoch] for epoch in epochs if epoch in self._unswept}
         unknown = [epoch for epoch in epochs if epoch not in known]
         found = {**known, **dict(zip(unknown, await self._read_seals(unknown), strict=True))}
-        return {
-            epoch: stored.seal
-            for epoch, stored in found.items()
-            if stored is not None and stored.digest == links[epoch].digest
-        }
+        seals: dict[Epoch, Seal] = {}
+        for epoch, stored in found.items():
+            if stored is not None and stored.digest == links[epoch].digest:
+                seals[epoch] = stored.seal
+            else:
+                # Another seal is in the place of the one that was remembered: the next step reads what it is.
+                self._links.pop(epoch, None)
+                self._unswept.pop(epoch, None)
+        return seals
+
+    async def _lost(
+        self,
+        seals: Mapping[Epoch, Seal | None],
+        standings: Mapping[Epoch, Standing],
+        manifests: Mapping[Epoch, Sequence[NamedManifest]],
+    ) -> NamedFiles:
+        """The files of the attempts that have lost in the epochs of `seals`.
+
+        In a zombie's epoch a winner's manifest may have come a second time, long after its release: the log is asked.
+        """
+        by_seal = [
+            named
+            for epoch, seal in seals.items()
+            if standings[epoch] is not Standing.STRAY
+            for named in losers(standings[epoch], seal, manifests[epoch])
+        ]
+        stray = [named for epoch in seals if standings[epoch] is Standing.STRAY for named in manifests[epoch]]
+        lost = await read_files(self._store, by_seal)
+        strays = await without_the_tables(self._format, await read_files(self._store, stray))
+        return lost.together_with(strays)
 
 
 def _link(stored: StoredSeal) -> Link:

@@ -30,12 +30,10 @@ class TableHousekeeper:
 
     def query_started(self, user: CommitUser) -> None:
         """A query's state was read: what earlier runs of it left is looked for with the next step."""
-        if user not in self._queries:
-            self._queries[user] = QueryCleaner(self._store, self._format, user, self._clock)
-        self._queries[user].look_again()
+        self._cleaner(user).look_again()
 
     def sealed(self, stored: StoredSeal) -> None:
-        self._queries[stored.seal.user].sealed(stored)
+        self._cleaner(stored.seal.user).sealed(stored)
 
     def batch_ended(self, user: CommitUser, reports: Sequence[Report | None], *, lost: bool) -> None:
         """A batch write is in the table, or (`lost`) is not and never will be."""
@@ -49,12 +47,21 @@ class TableHousekeeper:
                 cleaned = await cleaner.step(known)
             except LakecommitError as error:
                 _log.warning("cleaning up behind query %s is put off: %s", user, error)
-            else:
-                if cleaned.files:
-                    _log.info("deleted %d files of attempts of query %s that had lost", cleaned.files, user)
+                continue
+            if cleaned.files:
+                _log.info("deleted %d files of attempts of query %s that had lost", cleaned.files, user)
+            for problem in cleaned.problems:
+                _log.warning("state of query %s is kept from here on: %s", user, problem)
+            if cleaner.is_quiet:
+                self._queries.pop(user, None)
         for user, batch in list(self._batches.items()):
             try:
                 if await batch.step():
                     self._batches.pop(user, None)
             except LakecommitError as error:
                 _log.warning("cleaning up behind batch write %s is put off: %s", user, error)
+
+    def _cleaner(self, user: CommitUser) -> QueryCleaner:
+        if user not in self._queries:
+            self._queries[user] = QueryCleaner(self._store, self._format, user, self._clock)
+        return self._queries[user]

@@ -145,7 +145,8 @@ def _of_status(status: int, code: str) -> Failure:
 def _without_status(text: str) -> Failure:
     from_os = _os_reason(text)
     if "LocalFileSystem" in text and from_os is not None:
-        return Failure(Kind.PERMANENT, from_os)
+        # A directory that was empty may be removed in the moment in which something is written into it.
+        return Failure(Kind.TRANSIENT if from_os == os.strerror(errno.ENOENT).lower() else Kind.PERMANENT, from_os)
     if "Received redirect without LOCATION" in text:
         return Failure(Kind.PERMANENT, "redirected to another region; set store.region to the bucket's region")
     if "HTTP error: builder error" in text:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 
 STAGED_SUFFIXES = 8
-ABANDONED_AFTER_SECONDS = 3600.0
+ABANDONED_AFTER_SECONDS = 600.0
 
 _HALF = re.compile(r".+#[0-9]+")
 

@@ -86,7 +86,7 @@ async def confirm(store: LogStore, clock: Clock, state: DeltaState) -> DeltaStat
         raise _recreated(store, state, "is gone, and so is the whole log")
     if newest.table_id != state.table_id or newest.version < state.version:
         raise _recreated(store, state, f"is gone, and the log ends at version {newest.version}")
-    return newest
+    return _with_marks_of(newest, state)
 
 
 async def read_forward(store: LogStore, clock: Clock, state: DeltaState) -> DeltaState:
@@ -106,7 +106,13 @@ async def read_forward(store: LogStore, clock: Clock, state: DeltaState) -> Delt
     newest = await open_table(store, clock)
     if newest is None or newest.version < state.version:
         raise _recreated(store, state, "was read just before and is gone")
-    return newest
+    return _with_marks_of(newest, state)
+
+
+def _with_marks_of(newest: DeltaState, state: DeltaState) -> DeltaState:
+    """A checkpoint may have dropped marks that expired; who has seen one knows that it was reached."""
+    forgotten = {app: mark for app, mark in state.txns.items() if mark > newest.txns.get(app, -1)}
+    return replace(newest, txns={**newest.txns, **forgotten}) if forgotten else newest
 
 
 def follow(state: DeltaState, found: Found, looked: Moment) -> DeltaState:
