@@ -10,12 +10,13 @@ younger than it is, which deletes less and never more.
     yes              yes       PENDING    who is not in the seal     never
     no               chained   DONE       who is not in the seal     released, see below
     no               chained   PASSED     who is not in the seal     never: lakecommit has not committed it
-    no               not so    STRAY      everybody                  when its manifests are old
+    no               not so    STRAY      everybody, see below       when its manifests are old
     no               no        UNSEALED   whom the log does not name when its manifests are old
 
 *Chained* means that the newest seal leads to this one, digest by digest. A seal at or before the mark that it does not
 lead to was created by a zombie after the epoch's release; whoever is still named there has lost, because the winners'
-manifests went with the release.
+manifests went with the release. Only a request that lands long after it was sent can bring one back, so that the log is
+asked about their files all the same.
 
 An epoch is *released*, manifests first and its seal last, when it is DONE, a later seal shows that Spark's checkpoint
 covers it, and twice the deadline of an upload has passed since its snapshot and since the newest of its manifests, so
