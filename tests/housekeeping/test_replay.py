@@ -251,6 +251,33 @@ def test_a_restart_with_nothing_pending_costs_the_same_however_long_the_query_ra
     run(scenario())
 
 
+@pytest.mark.parametrize("versions", [10, 10_000])
+def test_the_requests_of_a_restart_do_not_grow_with_the_log(table, versions):
+    """With a checkpoint near the end, as every maintained table has."""
+
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        for version in range(2, versions):
+            await foreign_version(table, version)
+        await _checkpoint(table)
+        for version in range(versions, versions + 3):
+            await foreign_version(table, version)
+        table.store.counts.clear()
+        await table.committer().plan(SCHEMA, SETTINGS, queries=[QUERY])
+        # The hint, the checkpoint, three versions and the newest seal; the log from the hint on, and the seals.
+        assert dict(table.store.counts) == {"get": 6, "list": 2}
+
+    run(scenario())
+
+
+def test_a_first_start_costs_a_few_requests(table):
+    async def scenario():
+        await table.committer().plan(SCHEMA, SETTINGS, queries=[QUERY])
+        assert dict(table.store.counts) == {"get": 1, "list": 2}
+
+    run(scenario())
+
+
 async def _checkpoint(table) -> None:
     """A checkpoint of the newest version, as a maintenance job writes it."""
     state = await table.format().open()
