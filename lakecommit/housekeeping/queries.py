@@ -71,7 +71,7 @@ class Cleaned:
 
 
 class QueryCleaner:
-    """What it remembers only saves requests: the links of seals, the newest of them, and when it first saw a mark."""
+    """What it remembers saves requests (seals and their links), or is about time (when it first saw what)."""
 
     def __init__(self, store: CleanStore, table_format: TableFormat[Any], user: CommitUser, clock: Clock) -> None:
         self._store = store
@@ -200,12 +200,13 @@ class QueryCleaner:
         """
         if table is None or marks.own is None:
             return None
+        after = Moment.of(self._clock)
         if not self._marks_seen:
             set_ms = table.mark_set_ms(own_mark_id(self._user))
             age_ms = 0 if set_ms is None else max(0, now.wall_ms - set_ms)
-            self._marks_seen.append((marks.own, Moment(now.wall_ms - age_ms, now.boot_ms - age_ms)))
+            self._marks_seen.append((marks.own, Moment(after.wall_ms - age_ms, after.boot_ms - age_ms)))
         elif marks.own > self._marks_seen[-1][0]:
-            self._marks_seen.append((marks.own, Moment.of(self._clock)))
+            self._marks_seen.append((marks.own, after))
         while len(self._marks_seen) > 1 and self._marks_seen[1][1].is_surely_older_than(RELEASE_AGE_MS, now):
             self._marks_seen.popleft()
         epoch, since = self._marks_seen[0]
