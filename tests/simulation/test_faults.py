@@ -8,6 +8,8 @@ from . import cleaning_faults  # noqa: F401 (registers its own)
 from .faults import FAULTS
 from .runner import run_seeds
 
+pytestmark = pytest.mark.simulation
+
 SEEDS = 3000
 
 

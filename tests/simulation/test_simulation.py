@@ -12,6 +12,8 @@ import pytest
 
 from .runner import Summary, run_seeds, traces
 
+pytestmark = pytest.mark.simulation
+
 SEEDS = int(os.environ.get("LAKECOMMIT_SIM_SEEDS", "3000"))
 ROOT = Path(__file__).parents[2]
 
