@@ -203,6 +203,30 @@ def test_a_clock_that_is_set_forward_releases_nothing(table, monkeypatch):
     run(scenario())
 
 
+def test_a_mark_that_was_set_while_the_table_was_read_is_young(table, monkeypatch):
+    async def scenario():
+        committer = table.committer()
+        for epoch in range(2):
+            await table.epoch(committer, epoch, [epoch])
+        cleaner = table.cleaner()
+        real = cleaner._format.open
+
+        async def slow_open():
+            table.pass_minutes(25)
+            await table.epoch(committer, 2, [2])
+            return await real()
+
+        monkeypatch.setattr(cleaner._format, "open", slow_open)
+        await cleaner.step(None)
+        monkeypatch.setattr(cleaner._format, "open", real)
+        cleaner.look_again()
+        before = await table.state()
+        await cleaner.step(None)
+        assert await table.state() == before, "its snapshot is a moment old, however long the look took"
+
+    run(scenario())
+
+
 def test_after_a_failure_no_further_request_is_begun():
     asked = []
 
