@@ -128,14 +128,14 @@ def _file_source_entry(spark: SparkSession, checkpoint: str, source: int, number
     """What a file source wrote down as its files for an offset, in the query's checkpoint."""
     jvm, settings = spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
     assert jvm is not None
-    # Every tenth entry or so is written together with all before it, under a name of its own.
-    for name in (f"{number}", f"{number}.compact"):
-        path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/sources/{source}/{name}")
-        files = path.getFileSystem(settings)
-        if files.exists(path):
-            stream = files.open(path)
-            try:
-                return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-            finally:
-                stream.close()
-    return None
+    path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/sources/{source}/{number}")
+    files = path.getFileSystem(settings)
+    # Every tenth entry or so is written together with all before it, under another name: that one grows with the
+    # source's history, so that it is not read, and those epochs are known by their number alone.
+    if not files.exists(path):
+        return None
+    stream = files.open(path)
+    try:
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()

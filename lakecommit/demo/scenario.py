@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,11 +14,8 @@ from urllib.parse import unquote
 import deltalake
 from pyspark.sql import SparkSession
 
-from lakecommit.clock import SystemClock
 from lakecommit.demo import orders
 from lakecommit.demo.place import Place
-from lakecommit.formats.delta import DeltaFormat
-from lakecommit.housekeeping.whole_table import TableCleaner
 from lakecommit.state import layout
 from lakecommit.storage.base import Store
 
@@ -109,18 +104,6 @@ def read_with_deltalake(place: Place) -> Iterable[orders.Order]:
     table = deltalake.DeltaTable(place.location, storage_options=place.deltalake_options)
     columns = [table.to_pyarrow_table().column(name).to_pylist() for name in orders.COLUMNS]
     return [(*row[:5], _utc(row[5])) for row in zip(*columns, strict=True)]
-
-
-async def clean(store: Store) -> None:
-    """Cleans up as `lakecommit clean --apply` does, where the last driver was too short of time to do it all."""
-
-    def new_id() -> str:
-        return str(uuid.uuid4())
-
-    delta = DeltaFormat(store, clock=SystemClock(), new_id=new_id, random=random.random)
-    cleaner = TableCleaner(store, delta, clock=SystemClock(), new_id=new_id)
-    async for found in cleaner.survey():
-        await cleaner.apply(found)
 
 
 def count_objects(place: Place) -> Objects:
