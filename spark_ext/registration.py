@@ -28,6 +28,14 @@ from lakecommit.spark_ext.session import SparkSessions
 from lakecommit.spark_ext.source import LakecommitDataSource
 
 OLDEST_SPARK = (4, 2)
+
+# How many rows Spark hands to Python at once. To end a batch by its bytes, Spark adds up all columns after every row,
+# which takes longer than everything else in a large append; the largest value ends that. Then rows alone bound a batch:
+# 4,000 of 60 KB each fit beside one another into the smallest heap that Spark starts with, with two tasks in it.
+TRANSFER = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
+}
 _log = logging.getLogger("lakecommit.spark")
 _lock = threading.Lock()
 
@@ -54,6 +62,7 @@ def register(spark: SparkSession) -> None:
     context = getattr(spark, "_sc", None)
     if not isinstance(context, SparkContext):
         spark.dataSource.register(LakecommitDataSource)
+        _bound_transfer(spark)
         _log.info("no driver process here (Spark Connect): format('lakecommit') commits inline")
         return
     with _lock:
@@ -67,6 +76,7 @@ def register(spark: SparkSession) -> None:
         context.environment[ADDRESS_VARIABLE] = driver.service.directory
         context.environment[SESSION_VARIABLE] = session_id
         spark.dataSource.register(LakecommitDataSource)
+        _bound_transfer(spark)
 
 
 def _driver_of(context: SparkContext) -> _Driver:
@@ -110,6 +120,15 @@ def _check_version(version: str) -> None:
             f"lakecommit needs Spark {OLDEST_SPARK[0]}.{OLDEST_SPARK[1]} or newer, this is {version}; "
             "install it with: pip install 'lakecommit[spark]'"
         )
+
+
+def _bound_transfer(spark: SparkSession) -> None:
+    """Sets `TRANSFER`, unless the session says anything about it itself."""
+    if any(spark.conf.get(key, None) is not None for key in TRANSFER):
+        return
+    for key, value in TRANSFER.items():
+        spark.conf.set(key, value)
+    _log.info("rows go to Python in batches of 4,000, not counted in bytes; docs/large-appends.md says for whom not")
 
 
 def _check_workers(context: SparkContext) -> None:

@@ -81,18 +81,14 @@ class _Encoder:
     def add(self, batch: pa.RecordBatch) -> Iterator[EncodedFile]:
         if batch.num_rows == 0:
             return
-        batch = conform(batch, self._fields, self._schema)
-        if not self._partition_fields:
-            yield from self._rows_to(self._sink(()), batch)
-            return
         self._gathered.append(batch)
         self._gathered_bytes += batch.nbytes
         self._gathered_rows += batch.num_rows
         if self._gathered_bytes >= self._settings.chunk_bytes or self._gathered_rows >= _CHUNK_ROWS:
-            yield from self._split_gathered()
+            yield from self._encode_gathered()
 
     def finish(self) -> Iterator[EncodedFile]:
-        yield from self._split_gathered()
+        yield from self._encode_gathered()
         for sink in self._sinks.values():
             yield from map(self._named, sink.finish())
         self._sinks = {}
@@ -106,12 +102,16 @@ class _Encoder:
         if self._overflow is not None:
             self._overflow.close()
 
-    def _split_gathered(self) -> Iterator[EncodedFile]:
+    def _encode_gathered(self) -> Iterator[EncodedFile]:
         if not self._gathered:
             return
-        # Small batches are put together first: a split costs much the same for few rows as for many.
+        # Small batches are put together first: all that follows costs much the same for few rows as for many.
         chunk = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)
         self._gathered, self._gathered_bytes, self._gathered_rows = [], 0, 0
+        chunk = conform(chunk, self._fields, self._schema)
+        if not self._partition_fields:
+            yield from self._rows_to(self._sink(()), chunk)
+            return
         width = len(self._file_schema)
         rows = pa.RecordBatch.from_arrays(chunk.columns[:width], schema=self._file_schema)
         rest: list[Segment] = []
