@@ -97,11 +97,11 @@ def measure(case: Case, folder: str) -> Result:
     source = Source(case.partition_values)
     # A first small task loads every library that the measured one needs.
     write_attempt(source.batches(MIB), _attempt(0), _plan(case), settings, store, SystemClock())
-    baseline = _resident_bytes()
+    baseline = resident_bytes()
     began = time.monotonic()
     report = write_attempt(source.batches(case.arrow_bytes), _attempt(1), _plan(case), settings, store, SystemClock())
     seconds = time.monotonic() - began
-    peak = _peak_bytes()
+    peak = peak_bytes()
     files = [file for manifest in report.manifests for file in decode_manifest(manifest, "of the task").files]
     return Result(
         name=case.name,
@@ -190,17 +190,17 @@ def _attempt(epoch: int) -> Attempt:
     return Attempt(CommitUser("memory"), Epoch(epoch), TaskId(0), AttemptId(f"{epoch:032x}"))
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
     """What is resident at this moment; where the system does not tell, the peak so far."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
-        return _peak_bytes()
+        return peak_bytes()
     return pages * resource.getpagesize()
 
 

@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from lakecommit.listeners import CommitListener, CommittedSnapshot
+from lakecommit.partition_done import PartitionDone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "register"]
+__all__ = ["CommitListener", "CommittedSnapshot", "PartitionDone", "__version__", "drain", "metrics", "register"]
 
 
-def register(spark: SparkSession) -> None:
-    """Makes `format("lakecommit")` known to `spark` and starts its committer in this process. Again is harmless."""
+def register(spark: SparkSession, *, listeners: Sequence[CommitListener] = ()) -> None:
+    """Makes `format("lakecommit")` known to `spark` and starts its committer in this process. Again is harmless.
+
+    `listeners` are told of every snapshot of the process's streams, after it; see `lakecommit.listeners`.
+    """
     from lakecommit.spark_ext.registration import register as register_with  # noqa: PLC0415 (Spark is an extra)
 
-    register_with(spark)
+    register_with(spark, listeners)
+
+
+def drain(timeout: float = 60) -> None:
+    """Waits until nothing that streams of this process have sealed is pending, at most `timeout` seconds.
+
+    Raises `lakecommit.errors.StillPending` where that was not long enough: nothing is lost, and the next run of the
+    query commits it. Raises what made a commit fail, where one did.
+    """
+    from lakecommit.spark_ext.registration import drain as drain_all  # noqa: PLC0415 (Spark is an extra)
+
+    drain_all(timeout)
+
+
+def metrics() -> dict[str, dict[str, dict[str, object]]]:
+    """What streams of this process have committed and what of them is pending, by table and query id.
+
+    See `lakecommit.query_metrics.QueryMetrics` for what each figure means. Spark's own metrics have the sums, too, as
+    gauges that begin with `lakecommit.`.
+    """
+    from lakecommit.spark_ext.registration import metrics as all_metrics  # noqa: PLC0415 (Spark is an extra)
+
+    return all_metrics()

@@ -19,8 +19,9 @@ manifests went with the release. Only a request that lands long after it was sen
 asked about their files all the same.
 
 An epoch is *released*, manifests first and its seal last, when it is DONE, a later seal shows that Spark's checkpoint
-covers it, and twice the deadline of an upload has passed since its snapshot and since the newest of its manifests, so
-that no loser is still uploading. Oldest first and without gaps: the chain is what tells a seal from a zombie's.
+covers it, all listeners were told of it, and twice the deadline of an upload has passed since its snapshot and since
+the newest of its manifests, so that no loser is still uploading. Oldest first and without gaps: the chain is what tells
+a seal from a zombie's.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ def losers(standing: Standing, seal: Seal | None, manifests: Sequence[NamedManif
 def releasable(standings: Mapping[Epoch, Standing], committed: Epoch | None, young: Collection[Epoch]) -> list[Epoch]:
     """The sealed epochs whose state may go, oldest first.
 
-    `committed` is the newest epoch whose snapshot is old enough, `young` are epochs with a manifest that is not.
-    The newest seal always stays, as evidence: without it a zombie's would count.
+    `committed` is the newest epoch whose snapshot is old enough and known to all listeners, `young` are epochs with a
+    manifest that is not. The newest seal always stays, as evidence: without it a zombie's would count.
     """
     sealed = sorted(epoch for epoch, at in standings.items() if at not in (Standing.OPEN, Standing.UNSEALED))
     strays = [epoch for epoch in sealed if standings[epoch] is Standing.STRAY and epoch not in young]

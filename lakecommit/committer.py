@@ -28,10 +28,12 @@ from enum import Enum
 from typing import Any
 
 from lakecommit.errors import ContradictoryState, LakecommitError
-from lakecommit.model import CommitUser, Epoch, Marks, Report, Winner
+from lakecommit.model import CommitUser, Epoch, Marks, Report, Totals, Winner
 from lakecommit.state.codec import digest_of
 
 EMPTY_EPOCHS_PER_SNAPSHOT = 1000
+# A snapshot of several epochs adds no more files than this, so that its body is bounded: some ten megabytes.
+FILES_PER_SNAPSHOT = 10_000
 
 
 class Phase(Enum):
@@ -47,18 +49,29 @@ class SealedEpoch:
     epoch: Epoch
     digest: bytes
     offsets: str | None
-    empty: bool
+    sealed_ms: int
+    totals: Totals
+    watermark_us: int | None = None
+    backlog: str | None = None
+
+    @property
+    def empty(self) -> bool:
+        return self.totals.files == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far one query has come in one table. `pending` is dense, in order, and follows the mark."""
+    """How far one query has come in one table. `pending` is dense, in order, and follows the mark.
+
+    `load` is how much of it there is. Epochs without rows do not count: the next snapshot's mark covers them.
+    """
 
     user: CommitUser
     phase: Phase = Phase.STARTING
     marks: Marks = field(default_factory=Marks)
     newest_seal: SealedEpoch | None = None
     pending: tuple[SealedEpoch, ...] = ()
+    load: Totals = field(default_factory=Totals)
     sealing: Epoch | None = None
     first_of_run: bool = True
 
@@ -182,17 +195,28 @@ def winners_of(reports: Sequence[Report | None], user: CommitUser, epoch: Epoch)
     return tuple(Winner(r.attempt.task, r.attempt.id, len(r.manifests), digest_of(r.manifests)) for r in ordered)
 
 
-def next_run(progress: Progress, empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT) -> tuple[SealedEpoch, ...]:
-    """The pending epochs that the next snapshot takes: up to the last one that has rows.
+def is_worth_a_snapshot(progress: Progress, empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT) -> bool:
+    """Whether there is anything for the next snapshot to take."""
+    return progress.load.epochs > 0 or len(progress.pending) >= empty_epochs
 
-    Empty epochs need no snapshot, since the next mark covers them, until `empty_epochs` have gathered.
+
+def next_run(
+    progress: Progress, empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT, files: int = FILES_PER_SNAPSHOT
+) -> tuple[SealedEpoch, ...]:
+    """The pending epochs that the next snapshot takes: up to the last one that has rows, and up to `files` files.
+
+    An epoch is never split, so that the first one with rows is taken however many files it has. Empty epochs need no
+    snapshot, since the next mark covers them, until `empty_epochs` have gathered.
     """
-    with_rows = [index for index, seal in enumerate(progress.pending) if not seal.empty]
-    if with_rows:
-        return progress.pending[: with_rows[-1] + 1]
-    if len(progress.pending) >= empty_epochs:
+    end, room = 0, files
+    for index, seal in enumerate(progress.pending):
+        if not seal.empty:
+            if end and seal.totals.files > room:
+                break
+            end, room = index + 1, room - seal.totals.files
+    if not end and is_worth_a_snapshot(progress, empty_epochs):
         return progress.pending
-    return ()
+    return progress.pending[:end]
 
 
 def done_epochs(queries: Iterable[Progress]) -> Mapping[CommitUser, Epoch]:
@@ -213,7 +237,14 @@ def _check_offsets(progress: Progress, epoch: Epoch, offsets: str | None) -> Non
 
 def _replayed(progress: Progress, event: Replayed) -> Progress:
     check_dense(progress.user, event.marks, event.pending)
-    return replace(progress, phase=Phase.READY, marks=event.marks, newest_seal=event.newest_seal, pending=event.pending)
+    return replace(
+        progress,
+        phase=Phase.READY,
+        marks=event.marks,
+        newest_seal=event.newest_seal,
+        pending=event.pending,
+        load=_load(event.pending),
+    )
 
 
 def _reported(progress: Progress, event: Reported) -> Progress:
@@ -234,8 +265,10 @@ def _sealed(progress: Progress, event: Sealed) -> Progress:
     mark = progress.marks.mark
     # Another driver may have sealed and committed this epoch before our look at the table showed its mark.
     done = mark is not None and event.seal.epoch <= mark
-    pending = progress.pending if done else (*progress.pending, event.seal)
-    return replace(progress, phase=Phase.READY, sealing=None, newest_seal=event.seal, pending=pending)
+    ready = replace(progress, phase=Phase.READY, sealing=None, newest_seal=event.seal)
+    if done:
+        return ready
+    return replace(ready, pending=(*progress.pending, event.seal), load=progress.load + event.seal.totals)
 
 
 def _marks_seen(progress: Progress, event: MarksSeen) -> Progress:
@@ -246,8 +279,14 @@ def _marks_seen(progress: Progress, event: MarksSeen) -> Progress:
                 "recreated under the stream; nothing was committed; start the query with a new checkpointLocation"
             )
     mark = event.marks.mark
-    pending = tuple(seal for seal in progress.pending if mark is None or seal.epoch > mark)
-    return replace(progress, marks=event.marks, pending=pending)
+    if mark is None or not progress.pending or progress.pending[0].epoch > mark:
+        return replace(progress, marks=event.marks)
+    pending = tuple(seal for seal in progress.pending if seal.epoch > mark)
+    return replace(progress, marks=event.marks, pending=pending, load=_load(pending))
+
+
+def _load(pending: Iterable[SealedEpoch]) -> Totals:
+    return sum((seal.totals for seal in pending), Totals())
 
 
 def check_dense(user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch]) -> None:

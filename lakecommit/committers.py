@@ -5,23 +5,36 @@ The driver's service and the inline fall-back run exactly this.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from lakecommit.cadence import Pace
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.committer import EMPTY_EPOCHS_PER_SNAPSHOT
 from lakecommit.drafts import TableSettings, Txn
 from lakecommit.errors import ContradictoryState
 from lakecommit.formats.delta import DeltaFormat
-from lakecommit.model import CommitUser, Epoch, Report
+from lakecommit.listeners import CommitListener
+from lakecommit.listening.registry import Listeners
+from lakecommit.listening.table import ListenerStatus
+from lakecommit.model import CommitUser, Epoch, Report, Totals
 from lakecommit.options import Options, parse_options
+from lakecommit.pending_files import PendingFiles
+from lakecommit.query_metrics import Metrics, QueryMetrics
+from lakecommit.sealing import Offsets
 from lakecommit.state.codec import decode_report
 from lakecommit.storage.base import Store
+from lakecommit.storage.counting import CountingStore
 from lakecommit.storage.location import open_store
-from lakecommit.table_committer import TableCommitter
+from lakecommit.table_committer import PATIENCE_MS, TableCommitter
 from lakecommit.wire import Answer, Request, Verb
+
+# An inline committer reads every pending seal again for each epoch, so it lets few of them gather.
+INLINE_EMPTY_EPOCHS = 16
 
 _TableKey = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -32,11 +45,17 @@ class Facts:
 
     `defaults` are options that it sets with `spark.lakecommit.<option>`, `queries` those that run in the driver, and
     `offsets` the fingerprint of what the epoch was planned with, None where it cannot be known.
+
+    `planned` are the offsets where the epoch ends and `latest` those that the sources had when the run began, for each
+    source or None where it has or reports none. `planned` is empty where it cannot be known, `latest` also in all
+    epochs of a run but one: the first that the run planned itself.
     """
 
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
     queries: Sequence[CommitUser] = ()
     offsets: str | None = None
+    planned: tuple[str | None, ...] = ()
+    latest: tuple[str | None, ...] = ()
 
 
 class Committers:
@@ -45,17 +64,23 @@ class Committers:
     def __init__(
         self,
         *,
-        empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT,
+        inline: bool = False,
+        local_dir: str | None = None,
         clock: Clock | None = None,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
         random_fraction: Callable[[], float] = random.random,
         open_at: Callable[..., Store] = open_store,
+        counted: Callable[[QueryMetrics], None] = lambda metrics: None,
     ) -> None:
-        self._empty_epochs = empty_epochs
+        """`counted` gets the metrics of all tables together after each snapshot."""
+        self.metrics = Metrics(lambda: self.pending, counted)
+        self._inline = inline
+        self._local_dir = local_dir
         self._clock = clock or SystemClock()
         self._new_id = new_id
         self._random = random_fraction
         self._open_at = open_at
+        self._listeners = Listeners()
         self._tables: dict[_TableKey, TableCommitter] = {}
         self._known: dict[_TableKey, TableCommitter] = {}
 
@@ -64,7 +89,12 @@ class Committers:
         options = parse_options(request.options, streaming=request.streaming, defaults=facts.defaults)
         committer = self._committer(options)
         settings = TableSettings(
-            options.partition_by, options.table_properties, options.user_metadata, options.accept_table_id
+            options.partition_by,
+            options.table_properties,
+            options.user_metadata,
+            options.accept_table_id,
+            options.event_time_column,
+            options.watermark_delay_ms * 1000,
         )
         txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
         match request.verb:
@@ -77,15 +107,16 @@ class Committers:
                 return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=facts.defaults)
             case Verb.COMMIT_EPOCH:
                 reports = _reports(request)
-                version = await committer.commit_epoch(
+                outcome = await committer.commit_epoch(
                     _query_of(reports, request.epoch),
                     Epoch(request.epoch),
                     reports,
                     schema=request.schema,
                     settings=settings,
-                    offsets=facts.offsets,
+                    offsets=Offsets(facts.offsets, facts.planned, facts.latest),
+                    pace=self._pace(options),
                 )
-                return Answer(version=version)
+                return Answer(version=outcome.version)
             case Verb.COMMIT_BATCH:
                 version = await committer.commit_batch(
                     CommitUser(request.user), _reports(request), schema=request.schema, settings=settings, txn=txn
@@ -100,17 +131,59 @@ class Committers:
         for committer in list(self._tables.values()):
             await committer.tidy()
 
+    async def drain(self) -> None:
+        """Has all that is pending committed, and waits for it. Raises what made it fail, once all others are done."""
+        outcomes = await asyncio.gather(*(each.drain() for each in self._tables.values()), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    @property
+    def pending(self) -> Mapping[str, Mapping[CommitUser, Totals]]:
+        """What is sealed and not committed, by table and query."""
+        pending = {location: committer.pending for (location, _), committer in self._tables.items()}
+        return {location: each for location, each in pending.items() if each}
+
     def begin_run(self, user: CommitUser) -> None:
-        """A run of a query begins or has ended: what was remembered of it is read afresh. Never waits."""
+        """A run of a query begins: what is remembered of it is read again. Never waits."""
         for committer in list(self._tables.values()):
             committer.begin_run(user)
+
+    def end_run(self, user: CommitUser) -> None:
+        """A run has ended: what is pending of it is committed, and then it is forgotten. Never waits."""
+        for committer in list(self._tables.values()):
+            committer.end_run(user)
+
+    def listen(self, listeners: Sequence[CommitListener]) -> None:
+        """Has these told of snapshots, too, from now on. Never waits. Raises `InvalidInput` where one is none."""
+        self._listeners.add(listeners)
+        for committer in list(self._tables.values()):
+            committer.listen()
+
+    async def settle_listeners(self) -> None:
+        """Waits until listeners are told of all that is committed, but for what goes wrong and is tried again later."""
+        await asyncio.gather(*(each.settle_listeners() for each in self._tables.values()))
+
+    @property
+    def listener_status(self) -> Mapping[str, Sequence[ListenerStatus]]:
+        """How far listeners are, by table."""
+        return {location: committer.listener_status for (location, _), committer in self._tables.items()}
+
+    def _pace(self, options: Options) -> Pace:
+        return Pace(
+            commit_wait_ms=None if self._inline else options.commit_wait_ms,
+            max_epochs=options.max_pending_epochs,
+            max_files=options.max_pending_files,
+            max_size_bytes=options.max_pending_bytes,
+            backlog_interval_ms=options.backlog_interval_ms,
+        )
 
     def _committer(self, options: Options) -> TableCommitter:
         """The table's committer; two spellings of one location share it."""
         store_options = tuple(sorted(options.store_options.items()))
         asked = (options.path, store_options)
         if asked not in self._known:
-            store = self._open_at(options.path, options.store_options, clock=self._clock)
+            store = CountingStore(self._open_at(options.path, options.store_options, clock=self._clock))
             key = (store.location, store_options)
             if key not in self._tables:
                 table_format = DeltaFormat(store, clock=self._clock, new_id=self._new_id, random=self._random)
@@ -120,7 +193,11 @@ class Committers:
                     clock=self._clock,
                     new_id=self._new_id,
                     random=self._random,
-                    empty_epochs=self._empty_epochs,
+                    empty_epochs=INLINE_EMPTY_EPOCHS if self._inline else EMPTY_EPOCHS_PER_SNAPSHOT,
+                    patience_ms=0 if self._inline else PATIENCE_MS,
+                    files=PendingFiles(limit_bytes=options.committer_memory_bytes, local_dir=self._local_dir),
+                    told=partial(self.metrics.committed, store.location),
+                    listeners=self._listeners,
                 )
             self._known[asked] = self._tables[key]
         return self._known[asked]

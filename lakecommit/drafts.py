@@ -11,13 +11,13 @@ from lakecommit.model import (
     CommitUser,
     Draft,
     Epoch,
-    Manifest,
     Pending,
     Report,
-    Seal,
+    Totals,
+    Winner,
     own_mark_id,
 )
-from lakecommit.replay import checked_manifests, pending_of
+from lakecommit.replay import Staged, checked_manifests, pending_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class TableSettings:
     properties: Mapping[str, str]
     user_metadata: str | None = None
     accepted_table_id: str | None = None
+    event_time_column: str | None = None
+    watermark_delay_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,28 @@ class Txn:
     version: int
 
 
-def stream_draft(
-    txn_id: str,
-    runs: Mapping[CommitUser, Sequence[SealedEpoch]],
-    files: Mapping[tuple[CommitUser, Epoch], Pending],
-    user_metadata: str | None,
-) -> Draft:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One query's part of a snapshot: a run of its epochs, and their files."""
+
+    user: CommitUser
+    epochs: Sequence[SealedEpoch]
+    files: Sequence[Pending]
+
+    @property
+    def totals(self) -> Totals:
+        return sum((seal.totals for seal in self.epochs), Totals())
+
+
+def stream_draft(txn_id: str, parts: Sequence[Part], user_metadata: str | None) -> Draft:
     """One snapshot of the runs of several queries, each with both of its marks."""
-    last = {user: run[-1].epoch for user, run in runs.items()}
+    last = {part.user: part.epochs[-1].epoch for part in parts}
+    details: dict[str, object] = {
+        "epochs": {part.user: [part.epochs[0].epoch, part.epochs[-1].epoch] for part in parts}
+    }
+    watermarks = {part.user: part.epochs[-1].watermark_us for part in parts}
+    if any(each is not None for each in watermarks.values()):
+        details["watermarks"] = watermarks
     return Draft(
         txn_id=txn_id,
         operation="STREAMING UPDATE",
@@ -55,27 +71,28 @@ def stream_draft(
             "epochId": ",".join(str(epoch) for epoch in last.values()),
         },
         marks=tuple(mark for user, epoch in last.items() for mark in ((str(user), epoch), (own_mark_id(user), epoch))),
-        files=tuple(file for user, run in runs.items() for seal in run for file in files[user, seal.epoch].files),
-        details={"epochs": {user: [run[0].epoch, run[-1].epoch] for user, run in runs.items()}},
+        files=tuple(file for part in parts for pending in part.files for file in pending.files),
+        details=details,
         user_metadata=user_metadata,
     )
 
 
-def reported_manifests(seal: Seal, reports: Sequence[Report | None]) -> list[Manifest]:
+def reported(user: CommitUser, epoch: Epoch, winners: Sequence[Winner], reports: Sequence[Report | None]) -> Staged:
+    """The winners' manifests as they were reported, checked against what a seal says of them."""
     by_task = {report.attempt.task: report for report in reports if report is not None}
-    return [
-        manifest
-        for winner in seal.winners
-        for manifest in checked_manifests(
-            Attempt(seal.user, seal.epoch, winner.task, winner.attempt), winner, by_task[winner.task].manifests
-        )
-    ]
+    return sum(
+        (
+            checked_manifests(Attempt(user, epoch, winner.task, winner.attempt), winner, by_task[winner.task].manifests)
+            for winner in winners
+        ),
+        Staged(),
+    )
 
 
 def batch_pending(user: CommitUser, reports: Sequence[Report | None]) -> Pending:
     epoch = Epoch(0)
-    seal = Seal(user, epoch, winners_of(reports, user, epoch), None, "", None, 0)
-    return pending_of(seal, reported_manifests(seal, reports))
+    winners = winners_of(reports, user, epoch)
+    return pending_of(user, epoch, reported(user, epoch, winners, reports).manifests)
 
 
 def batch_draft(pending: Pending, settings: TableSettings, txn: Txn | None) -> Draft:

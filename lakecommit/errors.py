@@ -31,6 +31,10 @@ class AccessDenied(StoreError):
     """Credentials are missing, wrong or expired; trying again does not help."""
 
 
+class LocalDiskFailed(LakecommitError):
+    """Local disk did not take what memory has no room for; once it does, the next start goes on."""
+
+
 class CorruptState(LakecommitError):
     """A durable record is missing, damaged or names something outside its own attempt."""
 
@@ -45,6 +49,10 @@ class Overtaken(LakecommitError):
 
 class CommitFailed(LakecommitError):
     """A commit did not happen; what was staged is kept and the next run goes on with it."""
+
+
+class StillPending(LakecommitError):
+    """Sealed epochs are not committed yet; nothing is lost, and whoever comes next commits them."""
 
 
 class UploadTooLate(LakecommitError):

@@ -3,36 +3,47 @@
 Order of reads: the caller has opened the table, which gives the marks; then seals, then manifests. A snapshot that
 lands in between can only make an epoch look pending that is done. The table itself is never listed, and of the state
 only what lies after the marks, so the cost depends on what is under way.
+
+How much a sealed epoch adds is in its seal. Manifests are read for the rest: epochs without a seal, and what the
+attempts that lost have left in the first few pending ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from lakecommit.backlog import Backlog
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import TableState, marks_of
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Marks, Seal, TaskId
+from lakecommit.model import BATCH_PREFIX, Attempt, CommitUser, Epoch, Marks, Seal, Totals, is_batch
 from lakecommit.parallel import in_parallel
-from lakecommit.replay import ReadState, StoredSeal, read_seal
+from lakecommit.replay import ReadState, list_sealed_epochs, read_seal
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found, Get, List
 
+# Of how many sealed epochs of a user the manifests are read.
+DETAILED_EPOCHS = 20
 # Sorts after every name that lakecommit gives.
 _LAST = "~"
+
+# A seal, or what is wrong with it.
+SealOrProblem = Seal | str
 
 
 @dataclass(frozen=True, slots=True)
 class StagedEpoch:
-    """An epoch with files that no snapshot holds, from its manifests.
+    """An epoch with files that no snapshot holds.
 
-    Of a sealed epoch, the figures are those of the winners, and `lost_files` counts the files of all other attempts; of
-    one without a seal (`sealed_ms` is None) they are those of all attempts. `problem` says why they are not complete.
+    Of a sealed epoch, the figures are those of the winners, as its seal has them; of one without a seal (`sealed_ms` is
+    None) they are those of all attempts. `lost_files` counts the files of attempts that the seal does not name. Where
+    the manifests of a sealed epoch were not read, `attempts` is None and `lost_files` is 0. `problem` says why the
+    figures are not complete, or the epoch cannot be committed.
     """
 
     epoch: Epoch
     sealed_ms: int | None
-    attempts: int
+    attempts: int | None
     files: int
     rows: int
     size_bytes: int
@@ -44,15 +55,19 @@ class StagedEpoch:
 class UserStatus:
     """One commit user. `passed` are sealed epochs with rows that somebody else's sink went past.
 
-    A user without marks and seals is either a batch write or a stream that has not sealed anything yet.
+    `newest` is the newest seal, None where there is none or where it cannot be read; `problem` says why, where the
+    epoch is not among those that follow. A user without marks and seals is either a batch write or a stream that has
+    not sealed anything yet.
     """
 
     user: CommitUser
     marks: Marks
     newest_seal: Epoch | None
+    newest: Seal | None
     pending: tuple[StagedEpoch, ...]
     passed: tuple[StagedEpoch, ...]
-    unsealed: tuple[StagedEpoch, ...]
+    unsealed: tuple[StagedEpoch, ...] = ()
+    problem: str | None = None
 
     @property
     def staged(self) -> tuple[StagedEpoch, ...]:
@@ -62,6 +77,29 @@ class UserStatus:
     def never_sealed(self) -> bool:
         return self.newest_seal is None and self.marks == Marks()
 
+    @property
+    def load(self) -> Totals:
+        """How much is pending."""
+        return sum((Totals(1, each.files, each.rows, each.size_bytes) for each in self.pending), Totals())
+
+    @property
+    def partitions_behind(self) -> int | None:
+        """How many partitions of the sources are short of their backlog boundary, after the newest sealed epoch.
+
+        0 is the normal cadence; None where nothing is known.
+        """
+        return None if self.newest is None else len(Backlog.from_json(self.newest.backlog).boundaries)
+
+    @property
+    def watermark_us(self) -> int | None:
+        """Microseconds since the Unix epoch, after the newest sealed epoch."""
+        return None if self.newest is None else self.newest.watermark_us
+
+    def lag_ms(self, now_ms: int) -> int | None:
+        """For how long the oldest pending epoch has been sealed; None where nothing is pending."""
+        sealed_ms = next((each.sealed_ms for each in self.pending if each.sealed_ms is not None), None)
+        return None if sealed_ms is None else max(0, now_ms - sealed_ms)
+
 
 async def users_of(store: ReadState, table: TableState | None) -> list[UserStatus]:
     """Every commit user that has state below the table, ordered by name. `table` is None where there is no table."""
@@ -69,95 +107,155 @@ async def users_of(store: ReadState, table: TableState | None) -> list[UserStatu
 
 
 async def user_status(store: ReadState, user: CommitUser, marks: Marks) -> UserStatus:
-    """What `user` has under way after `marks`. Damaged or missing records are reported, not raised."""
-    seals, newest = await _seals_after(store, user, marks.own)
-    manifests = await _manifests_after(store, user, marks.own)
-    mark = max((epoch for epoch in (marks.mark, marks.own) if epoch is not None), default=-1)
-    sealed = [await _sealed_epoch(store, user, epoch, manifests.get(epoch, ())) for epoch in seals]
-    unsealed = [
-        await _count(store, epoch, None, manifests[epoch])
-        for epoch in sorted(set(manifests) - set(seals))
-        if epoch > mark
-    ]
+    """What `user` has under way after `marks`. Damaged or missing records are reported, not raised.
+
+    Cost: two listings, or three where more than `DETAILED_EPOCHS` are pending; a GET for each seal after the own mark,
+    or for the newest one where there is none; a GET for each manifest of epochs without a seal and of the first
+    `DETAILED_EPOCHS` pending ones. With nothing under way that is two listings and one GET.
+    """
+    epochs = await sealed_epochs(store, user, marks.own)
+    after = [epoch for epoch in epochs if marks.own is None or epoch > marks.own]
+    seals = await read_seals(store, user, after or epochs[-1:])
+    status = status_of(user, marks, seals)
+    sealed = (*status.passed, *status.pending)
+    detailed = sealed[:DETAILED_EPOCHS]
+    if len(sealed) > len(detailed):
+        named = await _manifests(store, user, marks.own, detailed[-1].epoch)
+        named |= await _manifests(store, user, status.newest_seal)
+    else:
+        named = await _manifests(store, user, marks.own)
+    known = {
+        each.epoch: await _detailed(store, each, seals[each.epoch], named.get(each.epoch, ())) for each in detailed
+    }
+    unsealed = [epoch for epoch in sorted(named) if epoch not in seals and epoch > _reached(marks)]
+    return replace(
+        status,
+        pending=tuple(known.get(each.epoch, each) for each in status.pending),
+        passed=tuple(known.get(each.epoch, each) for each in status.passed),
+        unsealed=tuple([await _unsealed_epoch(store, epoch, named[epoch]) for epoch in unsealed]),
+    )
+
+
+def status_of(user: CommitUser, marks: Marks, seals: Mapping[Epoch, SealOrProblem]) -> UserStatus:
+    """What marks and seals alone tell. `seals` are those after the own mark, in order, or else the newest one."""
+    newest_seal = max(seals, default=None)
+    newest = None if newest_seal is None else seals[newest_seal]
+    after = [(epoch, seal) for epoch, seal in seals.items() if marks.own is None or epoch > marks.own]
     # A sealed epoch without rows needs no snapshot of its own: the next one's mark covers it.
-    staged = [epoch for epoch in sealed if epoch.files or epoch.problem]
+    staged = [_sealed_epoch(epoch, seal) for epoch, seal in after if isinstance(seal, str) or seal.totals.files]
     return UserStatus(
         user=user,
         marks=marks,
-        newest_seal=newest,
-        pending=tuple(each for each in staged if each.epoch > mark),
-        passed=tuple(each for each in staged if each.epoch <= mark),
-        unsealed=tuple(unsealed),
+        newest_seal=newest_seal,
+        newest=newest if isinstance(newest, Seal) else None,
+        pending=tuple(each for each in staged if each.epoch > _reached(marks)),
+        passed=tuple(each for each in staged if each.epoch <= _reached(marks)),
+        problem=newest if isinstance(newest, str) and not after else None,
     )
 
 
-_Named = tuple[Attempt, int]
+async def sealed_epochs(store: List, user: CommitUser, own: Epoch | None) -> list[Epoch]:
+    """Epochs that have a seal, in order, from the one of the own mark on: that one is usually the newest."""
+    return await list_sealed_epochs(store, user, layout.seal_path(user, Epoch(own - 1)) if own else None)
 
 
-async def _sealed_epoch(store: Get, user: CommitUser, epoch: Epoch, manifests: Sequence[_Named]) -> StagedEpoch:
-    try:
-        stored: StoredSeal = await read_seal(store, user, epoch)
-    except LakecommitError as error:
-        return StagedEpoch(epoch, None, 0, 0, 0, 0, problem=str(error))
-    return await _count(store, epoch, stored.seal, manifests)
+async def read_seals(store: Get, user: CommitUser, epochs: Iterable[Epoch]) -> dict[Epoch, SealOrProblem]:
+    """The seals of `epochs`, in their order."""
 
-
-async def _count(store: Get, epoch: Epoch, seal: Seal | None, manifests: Sequence[_Named]) -> StagedEpoch:
-    """Adds up the epoch's manifests; those that the seal names and nobody can read make it incomplete."""
-    winners: dict[tuple[TaskId, AttemptId], int] = (
-        {} if seal is None else {(w.task, w.attempt): w.manifests for w in seal.winners}
-    )
-
-    async def figures(named: _Named) -> tuple[int, int, int] | str:
-        path = layout.manifest_path(*named)
+    async def read(epoch: Epoch) -> SealOrProblem:
         try:
-            found = await store.get(path)
-            if not isinstance(found, Found):
-                return f"manifest {path} went away while it was looked at; look again"
-            manifest = codec.decode_manifest(found.body, path)
+            return (await read_seal(store, user, epoch)).seal
         except LakecommitError as error:
             return str(error)
-        files = manifest.files
-        return len(files), sum(file.rows for file in files), sum(file.size_bytes for file in files)
 
-    files = rows = size_bytes = lost_files = 0
-    problems: list[str] = []
-    for (attempt, number), counted in zip(manifests, await in_parallel(figures, manifests), strict=True):
-        wins = seal is None or number < winners.get((attempt.task, attempt.id), 0)
-        if isinstance(counted, str):
-            problems += [counted] if wins else []
-        elif wins:
-            files, rows, size_bytes = files + counted[0], rows + counted[1], size_bytes + counted[2]
-        else:
-            lost_files += counted[0]
-    problems += _missing(epoch, winners, manifests)
-    attempts = len({attempt.id for attempt, _ in manifests})
-    sealed_ms = None if seal is None else seal.sealed_ms
-    return StagedEpoch(epoch, sealed_ms, attempts, files, rows, size_bytes, lost_files, "; ".join(problems) or None)
+    epochs = list(epochs)
+    return dict(zip(epochs, await in_parallel(read, epochs), strict=True))
 
 
-def _missing(epoch: Epoch, winners: dict[tuple[TaskId, AttemptId], int], manifests: Iterable[_Named]) -> list[str]:
-    there = {(attempt.task, attempt.id, number) for attempt, number in manifests}
-    missing = sum(
-        (task, attempt, number) not in there for (task, attempt), count in winners.items() for number in range(count)
-    )
-    if not missing:
-        return []
-    return [f"{missing} manifests that the seal of epoch {epoch} names are missing; restore them from a backup"]
-
-
-async def users(store: List) -> AsyncIterator[CommitUser]:
+async def users(store: List, *, batches: bool = True) -> AsyncIterator[CommitUser]:
     """Every commit user that has state below the table, ordered by name.
 
-    Each costs one page of a listing, whatever there is below it.
+    Each costs one page of a listing, whatever there is below it. Without `batches`, batch writes are left out, and one
+    page is spent on all of them.
     """
     prefix = layout.users_prefix()
     after: str | None = None
     while (path := await _first_path(store, prefix, after)) is not None:
         name = path.removeprefix(f"{prefix}/").partition("/")[0]
-        after = f"{prefix}/{name}/{_LAST}"
-        if user := layout.parse_user(path):
+        skipped = not batches and is_batch(CommitUser(name))
+        last = f"{prefix}/{BATCH_PREFIX}{_LAST}" if skipped else f"{prefix}/{name}/{_LAST}"
+        # A name that somebody else gave may sort after the last of ours.
+        after = max(path, last)
+        if not skipped and (user := layout.parse_user(path)):
             yield user
+
+
+_Named = tuple[Attempt, int]
+
+
+def _reached(marks: Marks) -> int:
+    return max((epoch for epoch in (marks.mark, marks.own) if epoch is not None), default=-1)
+
+
+def _sealed_epoch(epoch: Epoch, seal: SealOrProblem) -> StagedEpoch:
+    if isinstance(seal, str):
+        return StagedEpoch(epoch, None, None, 0, 0, 0, problem=seal)
+    totals = seal.totals
+    return StagedEpoch(epoch, seal.sealed_ms, None, totals.files, totals.rows, totals.size_bytes)
+
+
+async def _detailed(store: Get, epoch: StagedEpoch, seal: SealOrProblem, manifests: Sequence[_Named]) -> StagedEpoch:
+    """Adds what the manifests tell. Those that the seal names and nobody can read are a problem."""
+    if isinstance(seal, str):
+        return replace(epoch, attempts=_attempts(manifests))
+    winners = {(winner.task, winner.attempt): winner.manifests for winner in seal.winners}
+    lost_files = 0
+    problems = []
+    for (attempt, number), counted in zip(manifests, await _count(store, manifests), strict=True):
+        wins = number < winners.get((attempt.task, attempt.id), 0)
+        if wins and isinstance(counted, str):
+            problems.append(counted)
+        elif not wins and isinstance(counted, Totals):
+            lost_files += counted.files
+    problems += _missing(seal, manifests)
+    return replace(epoch, attempts=_attempts(manifests), lost_files=lost_files, problem="; ".join(problems) or None)
+
+
+async def _unsealed_epoch(store: Get, epoch: Epoch, manifests: Sequence[_Named]) -> StagedEpoch:
+    counted = await _count(store, manifests)
+    totals = sum((each for each in counted if isinstance(each, Totals)), Totals())
+    problem = "; ".join(each for each in counted if isinstance(each, str)) or None
+    figures = (totals.files, totals.rows, totals.size_bytes)
+    return StagedEpoch(epoch, None, _attempts(manifests), *figures, problem=problem)
+
+
+async def _count(store: Get, manifests: Sequence[_Named]) -> list[Totals | str]:
+    """How much each manifest names, or what is wrong with it."""
+
+    async def count(named: _Named) -> Totals | str:
+        path = layout.manifest_path(*named)
+        try:
+            found = await store.get(path)
+            if not isinstance(found, Found):
+                return f"manifest {path} went away while it was looked at; look again"
+            return Totals.of(codec.decode_manifest(found.body, path).files)
+        except LakecommitError as error:
+            return str(error)
+
+    return await in_parallel(count, manifests)
+
+
+def _attempts(manifests: Iterable[_Named]) -> int:
+    return len({attempt.id for attempt, _ in manifests})
+
+
+def _missing(seal: Seal, manifests: Iterable[_Named]) -> list[str]:
+    there = {(attempt.task, attempt.id, number) for attempt, number in manifests}
+    named = ((winner.task, winner.attempt, number) for winner in seal.winners for number in range(winner.manifests))
+    missing = sum(each not in there for each in named)
+    if not missing:
+        return []
+    return [f"{missing} manifests that the seal of epoch {seal.epoch} names are missing; restore them from a backup"]
 
 
 async def _first_path(store: List, prefix: str, after: str | None) -> str | None:
@@ -167,20 +265,16 @@ async def _first_path(store: List, prefix: str, after: str | None) -> str | None
     return None
 
 
-async def _seals_after(store: ReadState, user: CommitUser, own: Epoch | None) -> tuple[list[Epoch], Epoch | None]:
-    """Sealed epochs after the own mark, and the newest seal of all (which may be the one of the own mark)."""
-    after = layout.seal_path(user, Epoch(own - 1)) if own else None
-    epochs: list[Epoch] = []
-    async for page in store.list(layout.seals_prefix(user), start_after=after):
-        epochs += [parsed[1] for info in page if (parsed := layout.parse_seal_path(info.path))]
-    return [epoch for epoch in epochs if own is None or epoch > own], max(epochs, default=None)
-
-
-async def _manifests_after(store: ReadState, user: CommitUser, own: Epoch | None) -> dict[Epoch, list[_Named]]:
-    after = None if own is None else f"{layout.writers_prefix(user, own)}/{_LAST}"
+async def _manifests(
+    store: List, user: CommitUser, after: Epoch | None, last: Epoch | None = None
+) -> dict[Epoch, list[_Named]]:
+    """The names of the manifests of epochs after `after`, up to those of `last`."""
+    start = None if after is None else f"{layout.writers_prefix(user, after)}/{_LAST}"
     found: dict[Epoch, list[_Named]] = {}
-    async for page in store.list(layout.writers_prefix(user), start_after=after):
+    async for page in store.list(layout.writers_prefix(user), start_after=start):
         for info in page:
             if named := layout.parse_manifest_path(info.path):
+                if last is not None and named[0].epoch > last:
+                    return found
                 found.setdefault(named[0].epoch, []).append(named)
     return found

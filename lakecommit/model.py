@@ -5,7 +5,7 @@ Nothing here does I/O or knows Spark, Delta or Avro. `docs/protocol.md` explains
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NewType
 
@@ -86,8 +86,35 @@ class Winner:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """How much one or several epochs add to the table. `epochs` counts those that add anything."""
+
+    epochs: int = 0
+    files: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(
+            self.epochs + other.epochs,
+            self.files + other.files,
+            self.rows + other.rows,
+            self.size_bytes + other.size_bytes,
+        )
+
+    @staticmethod
+    def of(files: Sequence[DataFile]) -> Totals:
+        """Those of one epoch."""
+        return Totals(1 if files else 0, len(files), sum(f.rows for f in files), sum(f.size_bytes for f in files))
+
+
+@dataclass(frozen=True, slots=True)
 class Seal:
-    """The decision which attempt won each task of an epoch. `previous` is the digest of the user's seal before."""
+    """The decision which attempt won each task of an epoch. `previous` is the digest of the user's seal before.
+
+    What follows `sealed_ms` is what a restart has to know without reading manifests: how much the winners wrote, the
+    query's watermark after the epoch (microseconds since the Unix epoch), and the part of its backlog that lies ahead.
+    """
 
     user: CommitUser
     epoch: Epoch
@@ -96,6 +123,9 @@ class Seal:
     table_id: str
     offsets: str | None
     sealed_ms: int
+    totals: Totals = Totals()
+    watermark_us: int | None = None
+    backlog: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +146,8 @@ class Pending:
     files: tuple[DataFile, ...]
 
     @property
-    def rows(self) -> int:
-        return sum(file.rows for file in self.files)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(file.size_bytes for file in self.files)
+    def totals(self) -> Totals:
+        return Totals.of(self.files)
 
 
 @dataclass(frozen=True, slots=True)

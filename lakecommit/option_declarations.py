@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakecommit.model import OWN_MARK_PREFIX
-from lakecommit.option_values import columns, show_size, size_bytes, whole_number
+from lakecommit.option_values import (
+    DAY_MS,
+    columns,
+    duration_ms,
+    one_column,
+    show_size,
+    size_bytes,
+    whole_number,
+)
 
 STORE_PREFIX = "store."
 PROPERTY_PREFIX = "delta."
@@ -18,6 +26,13 @@ MIN_FILE_SIZE_BYTES = 1024**2
 # One PUT takes 5 GiB on S3 and a little less on Azure, and a file may end one row group past its target.
 MAX_FILE_SIZE_BYTES = 4 * 1024**3
 MAX_TXN_VERSION = 2**63 - 1
+MAX_PENDING = 2**31 - 1
+MAX_PENDING_BYTES = 2**63 - 1
+MIN_COMMITTER_MEMORY_BYTES = 1024
+MAX_COMMITTER_MEMORY_BYTES = 64 * 1024**3
+MAX_DURATION_MS = 365 * DAY_MS
+# Files that wait for their commit are nobody's: Delta's VACUUM takes them after a week.
+MAX_BACKLOG_INTERVAL_MS = DAY_MS
 
 
 class Applies(enum.Enum):
@@ -169,11 +184,86 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "the id of the table as it is now, as the error names it",
         "Lets a query go on, with what it has pending, after the table under it was replaced by another.",
     ),
+    Declaration(
+        "commitWait",
+        Applies.STREAM,
+        _between(duration_ms, 0, MAX_DURATION_MS),
+        30_000,
+        "30s",
+        "a duration such as 500ms, 30s or 2 minutes, up to 365 days; 0 for no wait",
+        "How long an epoch whose files are durable waits at most for the table version that shows them. After that "
+        "the query goes on, and the epoch is committed in the background, together with those that follow.",
+    ),
+    Declaration(
+        "maxPendingEpochs",
+        Applies.STREAM,
+        _between(whole_number, 1, MAX_PENDING),
+        1000,
+        "1000",
+        "a whole number from 1 to 2^31-1",
+        "The query waits while this many epochs are durable but not yet in the table. Epochs without rows don't count.",
+    ),
+    Declaration(
+        "maxPendingFiles",
+        Applies.STREAM,
+        _between(whole_number, 1, MAX_PENDING),
+        100_000,
+        "100000",
+        "a whole number from 1 to 2^31-1",
+        "The same for data files. An epoch with more of them is let in when nothing else is pending.",
+    ),
+    Declaration(
+        "maxPendingBytes",
+        Applies.STREAM,
+        _between(size_bytes, 1, MAX_PENDING_BYTES),
+        100 * 1024**3,
+        "100 GiB",
+        "a size such as 512m or 100g",
+        "The same for the bytes of data files.",
+    ),
+    Declaration(
+        "backlogInterval",
+        Applies.STREAM,
+        _between(duration_ms, 0, MAX_BACKLOG_INTERVAL_MS),
+        30_000,
+        "30s",
+        "a duration such as 30s or 2 minutes, up to a day; 0 for no spacing",
+        "The time between two table versions while the query catches up with what its source held when it started: "
+        "few large ones instead of many small ones.",
+    ),
+    Declaration(
+        "eventTimeColumn",
+        Applies.STREAM,
+        one_column,
+        None,
+        "",
+        "the name of a timestamp, timestamp_ntz or date column of the data, not inside of another; "
+        "`` `a,b` `` quotes a name",
+        "The column that the watermark is taken from.",
+    ),
+    Declaration(
+        "watermarkDelay",
+        Applies.STREAM,
+        _between(duration_ms, 0, MAX_DURATION_MS),
+        0,
+        "0s",
+        "a duration such as 30s or 10 minutes, up to 365 days",
+        "With `eventTimeColumn`: how far the watermark stays behind the newest event time, for rows that come late.",
+    ),
+    Declaration(
+        "committerMemory",
+        Applies.STREAM,
+        _between(size_bytes, MIN_COMMITTER_MEMORY_BYTES, MAX_COMMITTER_MEMORY_BYTES),
+        32 * 1024**2,
+        "32 MiB",
+        f"a size such as 32m or 1g, from {show_size(MIN_COMMITTER_MEMORY_BYTES)} to "
+        f"{show_size(MAX_COMMITTER_MEMORY_BYTES)}",
+        "How much of what it knows about pending files the committer keeps in memory; the rest goes to local disk.",
+    ),
 )
 
 _OVERWRITING = "only appending is; leave it out"
 _READING = "it is about reading, and only writing is; leave it out"
-_PACING = "each epoch is committed before the next begins; leave it out"
 
 # Names that Delta or a later lakecommit knows, and what to do instead.
 LATER: Mapping[str, str] = {
@@ -187,10 +277,7 @@ LATER: Mapping[str, str] = {
     "optimizeWrite": "repartition the data before the write instead",
     "autoCompact": "run OPTIMIZE with delta-spark instead",
     "clusterBy": "create the table with its clustering columns first",
-    **dict.fromkeys(
-        ("commitWait", "maxPendingEpochs", "maxPendingFiles", "maxPendingBytes", "backlogInterval"), _PACING
-    ),
-    **dict.fromkeys(("eventTimeColumn", "watermarkDelay", "leaseTtl", "checkpointInterval"), "leave it out"),
+    **dict.fromkeys(("leaseTtl", "checkpointInterval"), "leave it out"),
     **dict.fromkeys(
         (
             *("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp", "versionAsOf"),

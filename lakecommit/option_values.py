@@ -1,4 +1,4 @@
-"""How the values of options are written: sizes, counts, lists of columns."""
+"""How the values of options are written: sizes, durations, counts, names of columns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,21 @@ _UNITS: dict[str, int] = {
     unit: 1024**power for power, letter in enumerate("kmgtp", start=1) for unit in (letter, f"{letter}b", f"{letter}ib")
 } | {"": 1, "b": 1}
 
+_SECOND_MS = 1000
+_MINUTE_MS = 60 * _SECOND_MS
+_HOUR_MS = 60 * _MINUTE_MS
+DAY_MS = 24 * _HOUR_MS
+_DURATION_PART = re.compile(r"([0-9]+)\s*([a-z]+)\s*")
+_DURATION = re.compile(rf"(?:interval\s+)?((?:{_DURATION_PART.pattern})+)")
+_DURATION_UNITS_MS: dict[str, int] = {
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), _SECOND_MS),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), _MINUTE_MS),
+    **dict.fromkeys(("h", "hour", "hours"), _HOUR_MS),
+    **dict.fromkeys(("d", "day", "days"), DAY_MS),
+    **dict.fromkeys(("week", "weeks"), 7 * DAY_MS),
+}
+
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]*[^`,\s]))\s*(,|\Z)")
 
@@ -20,6 +35,24 @@ def size_bytes(text: str) -> int:
     if match is None or match[2] not in _UNITS:
         raise ValueError(text)
     return int(match[1]) * _UNITS[match[2]]
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds, from `500ms`, `30s`, `2 minutes` or `1 hour 30 minutes`, as Spark's settings and intervals have it.
+
+    `ValueError` for anything else, also for a number without a unit, unless it is 0: some of Spark's settings take it
+    for seconds and others for milliseconds.
+    """
+    text = text.strip().lower()
+    if text == "0":
+        return 0
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    parts = _DURATION_PART.findall(match[1])
+    if any(unit not in _DURATION_UNITS_MS for _, unit in parts):
+        raise ValueError(text)
+    return sum(int(number) * _DURATION_UNITS_MS[unit] for number, unit in parts)
 
 
 def whole_number(text: str) -> int:
@@ -34,6 +67,14 @@ def show_size(size: int) -> str:
         if size >= factor and size % factor == 0:
             return f"{size // factor} {unit}"
     return f"{size} bytes"
+
+
+def one_column(text: str) -> str:
+    """The name of one column, quoted as in a list of them."""
+    (name, *more) = columns(text)
+    if more:
+        raise ValueError(text)
+    return name
 
 
 def columns(text: str) -> tuple[str, ...]:

@@ -29,7 +29,8 @@ from lakecommit.option_declarations import (
 class Options:
     """What the user asked for, checked. `partition_by` is None where the user did not say.
 
-    `max_records_per_file` of 0 means no limit. `table_properties` keep the names that Spark handed over.
+    `max_records_per_file` of 0 means no limit. `event_time_column` is spelled as the user did, in any case.
+    `table_properties` keep the names that Spark handed over.
     """
 
     path: str
@@ -42,6 +43,14 @@ class Options:
     txn_version: int | None
     user_metadata: str | None
     accept_table_id: str | None
+    commit_wait_ms: int
+    max_pending_epochs: int
+    max_pending_files: int
+    max_pending_bytes: int
+    backlog_interval_ms: int
+    event_time_column: str | None
+    watermark_delay_ms: int
+    committer_memory_bytes: int
     table_properties: Mapping[str, str]
     # Never shown: credentials are among them.
     store_options: Mapping[str, str] = field(repr=False)
@@ -71,7 +80,7 @@ def parse_options(raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[
         each.name: _value(each, texts[each.name]) if each.name in texts else each.default for each in DECLARATIONS
     }
     properties = preset.properties | given.properties
-    _refuse_contradictions(values, properties)
+    _refuse_contradictions(values, properties, given.own)
     return Options(
         path=values["path"],
         partition_by=values["partitionBy"],
@@ -83,6 +92,14 @@ def parse_options(raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[
         txn_version=values["txnVersion"],
         user_metadata=values["userMetadata"],
         accept_table_id=values["acceptTableId"],
+        commit_wait_ms=values["commitWait"],
+        max_pending_epochs=values["maxPendingEpochs"],
+        max_pending_files=values["maxPendingFiles"],
+        max_pending_bytes=values["maxPendingBytes"],
+        backlog_interval_ms=values["backlogInterval"],
+        event_time_column=values["eventTimeColumn"],
+        watermark_delay_ms=values["watermarkDelay"],
+        committer_memory_bytes=values["committerMemory"],
         table_properties=properties,
         store_options=preset.store | given.store,
     )
@@ -126,7 +143,7 @@ def _value(declared: Declaration, text: str) -> Any:
         raise InvalidInput(f"option {declared.name} is {text[:100]!r}, but has to be {declared.values}") from None
 
 
-def _refuse_contradictions(values: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+def _refuse_contradictions(values: Mapping[str, Any], properties: Mapping[str, str], given: Mapping[str, str]) -> None:
     if values["path"] is None:
         raise InvalidInput(
             'the write names no table; name it in save("s3://bucket/table"), start("s3://bucket/table") or option path'
@@ -134,6 +151,12 @@ def _refuse_contradictions(values: Mapping[str, Any], properties: Mapping[str, s
     if (values["txnAppId"] is None) != (values["txnVersion"] is None):
         missing = "txnAppId" if values["txnAppId"] is None else "txnVersion"
         raise InvalidInput(f"options txnAppId and txnVersion only work together; give {missing}, too")
+    # A session's default delay is for those of its queries that have event times.
+    if "watermarkDelay" in given and values["eventTimeColumn"] is None:
+        raise InvalidInput(
+            "option watermarkDelay only works with eventTimeColumn; name the column that holds the event time, too, "
+            "or leave watermarkDelay out"
+        )
     # Raises where Delta has no such property, before anything is opened or written.
     table_properties(properties)
 

@@ -28,6 +28,7 @@ from lakecommit.housekeeping.objects import (
     without_the_tables,
 )
 from lakecommit.housekeeping.queries import Cleaned
+from lakecommit.listening.places import listener_paths
 from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, Seal, own_mark_id
 from lakecommit.replay import (
     ReadState,
@@ -184,7 +185,11 @@ async def discard(
         # It is no evidence of anything, and would be in the way for good.
         seals = sealed
     left = await store.delete([layout.seal_path(user, epoch) for epoch in seals]) if seals else ()
-    return Cleaned(deleted.files, deleted.manifests, len(seals) - len(left), deleted.unconfirmed + len(left))
+    # Nobody will be told of what is given up, nor of anything that came before it.
+    places = await listener_paths(store, user)
+    places_left = await store.delete(places) if places else ()
+    unconfirmed = deleted.unconfirmed + len(left) + len(places_left)
+    return Cleaned(deleted.files, deleted.manifests, len(seals) - len(left), unconfirmed)
 
 
 async def _seal_what_is_open(

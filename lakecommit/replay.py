@@ -6,21 +6,23 @@ only make an epoch look pending that is done, which the next look at the marks c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
-from lakecommit.committer import SealedEpoch
+from lakecommit.committer import SealedEpoch, check_dense
 from lakecommit.errors import ContradictoryState, CorruptState
 from lakecommit.formats.base import TableFormat
-from lakecommit.model import Attempt, CommitUser, DataFile, Epoch, Manifest, Marks, Pending, Seal, Winner, own_mark_id
+from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Manifest, Marks, Pending, Seal, Winner, own_mark_id
 from lakecommit.parallel import in_parallel
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found, Get, GetRange, List
 
 # A pending epoch's files are asked for when they are older than this: Delta's VACUUM never takes younger ones.
 VACUUMED_AFTER_MS = 24 * 60 * 60 * 1000
+# How many pending files are read back at a time.
+WINDOW_FILES = 5000
 
 
 class ReadState(Get, GetRange, List, Protocol):
@@ -35,27 +37,51 @@ class StoredSeal:
     digest: bytes
 
     def as_sealed_epoch(self) -> SealedEpoch:
-        empty = all(winner.manifests == 0 for winner in self.seal.winners)
-        return SealedEpoch(self.seal.epoch, self.digest, self.seal.offsets, empty)
+        seal = self.seal
+        return SealedEpoch(
+            seal.epoch, self.digest, seal.offsets, seal.sealed_ms, seal.totals, seal.watermark_us, seal.backlog
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What the store holds of a query: the newest seal, and the seals after the own mark with their files."""
+    """What the store holds of a query: the newest seal, and the seals after the own mark."""
 
     newest_seal: SealedEpoch | None
     pending: tuple[SealedEpoch, ...]
-    files: tuple[Pending, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The manifests of an epoch's winners, as they are stored and as they read."""
+
+    bodies: tuple[bytes, ...] = ()
+    manifests: tuple[Manifest, ...] = ()
+
+    def __add__(self, other: Staged) -> Staged:
+        return Staged(self.bodies + other.bodies, self.manifests + other.manifests)
+
+
+class Keep(Protocol):
+    def __call__(self, user: CommitUser, epoch: Epoch, manifests: Sequence[bytes]) -> None:
+        """Takes the manifests of a pending epoch's winners, as they are stored. Epochs come in order."""
 
 
 async def replay(
-    store: ReadState, table_format: TableFormat[Any], user: CommitUser, marks: Marks, identity: Identity, now_ms: int
+    store: ReadState,
+    table_format: TableFormat[Any],
+    user: CommitUser,
+    marks: Marks,
+    identity: Identity,
+    now_ms: int,
+    keep: Keep,
 ) -> Replay:
-    """Reads what is pending for `user` in a table whose marks are `marks`.
+    """Reads what is pending for `user` in a table whose marks are `marks`; `keep` gets the manifests.
 
-    Raises `ContradictoryState` where a seal with rows lies between the own mark and the mark (somebody else's sink went
-    past it), belongs to another table or to another chain, or where its files were in the table before the mark
-    expired; `CorruptState` where a seal, a winner's manifest or, after a day, a file is missing or damaged.
+    Of manifests only some are in memory at a time, however many are pending. Raises `ContradictoryState` where a seal
+    with rows lies between the own mark and the mark (somebody else's sink went past it), belongs to another table or to
+    another chain, or where its files were in the table before the mark expired; `CorruptState` where a seal, a winner's
+    manifest or, after a day, a file is missing or damaged.
     """
     stored = await seals_after(store, user, marks.own)
     newest = stored[-1].as_sealed_epoch() if stored else None
@@ -65,13 +91,35 @@ async def replay(
     after = [each for each in stored if marks.own is None or each.seal.epoch > marks.own]
     await check_not_passed(store, table_format, user, marks, after)
     pending = [each for each in after if marks.mark is None or each.seal.epoch > marks.mark]
-    files = [await read_pending(store, each.seal) for each in pending]
-    for each, staged in zip(pending, files, strict=True):
-        if now_ms - each.seal.sealed_ms > VACUUMED_AFTER_MS:
-            await check_present(store, staged)
+    sealed = tuple(each.as_sealed_epoch() for each in pending)
+    check_dense(user, marks, sealed)
     if marks == Marks():
-        await _check_never_held(table_format, user, pending, files, now_ms)
-    return Replay(newest, tuple(each.as_sealed_epoch() for each in pending), tuple(files))
+        await _check_never_held(table_format, user, [each.seal for each in pending], now_ms)
+    for window in _windows(pending):
+        for each, staged in zip(window, await _read_window(store, window), strict=True):
+            files = pending_of(user, each.seal.epoch, staged.manifests)
+            if now_ms - each.seal.sealed_ms > VACUUMED_AFTER_MS:
+                await check_present(store, files)
+            keep(user, each.seal.epoch, staged.bodies)
+    return Replay(newest, sealed)
+
+
+def _windows(pending: Sequence[StoredSeal]) -> Iterator[Sequence[StoredSeal]]:
+    """The seals in order, in groups whose manifests are read together: enough requests at once, few enough files."""
+    window: list[StoredSeal] = []
+    for each in pending:
+        if window and sum(seal.seal.totals.files for seal in (*window, each)) > WINDOW_FILES:
+            yield window
+            window = []
+        window.append(each)
+    if window:
+        yield window
+
+
+async def _read_window(store: Get, window: Sequence[StoredSeal]) -> list[Staged]:
+    winners = [(each.seal, winner) for each in window for winner in each.seal.winners]
+    read = iter(await in_parallel(lambda pair: _winner_manifests(store, *pair), winners))
+    return [sum((next(read) for _ in each.seal.winners), Staged()) for each in window]
 
 
 async def seals_after(store: ReadState, user: CommitUser, own: Epoch | None) -> list[StoredSeal]:
@@ -139,12 +187,18 @@ class Identity:
 
 async def read_pending(store: Get, seal: Seal) -> Pending:
     """The files of the winners of `seal`, from their manifests: present, intact, as many as the seal says."""
+    return pending_of(seal.user, seal.epoch, (await read_manifests(store, seal)).manifests)
 
-    async def winner_manifests(winner: Winner) -> list[Manifest]:
-        attempt = Attempt(seal.user, seal.epoch, winner.task, winner.attempt)
-        return checked_manifests(attempt, winner, [await read(attempt, n) for n in range(winner.manifests)])
 
-    async def read(attempt: Attempt, number: int) -> bytes:
+async def read_manifests(store: Get, seal: Seal) -> Staged:
+    groups = await in_parallel(lambda winner: _winner_manifests(store, seal, winner), seal.winners)
+    return sum(groups, Staged())
+
+
+async def _winner_manifests(store: Get, seal: Seal, winner: Winner) -> Staged:
+    attempt = Attempt(seal.user, seal.epoch, winner.task, winner.attempt)
+    bodies = []
+    for number in range(winner.manifests):
         path = layout.manifest_path(attempt, number)
         found = await store.get(path)
         if not isinstance(found, Found):
@@ -152,20 +206,19 @@ async def read_pending(store: Get, seal: Seal) -> Pending:
                 f"manifest {path} is missing, but the seal of epoch {seal.epoch} names it: its files cannot be "
                 "committed; restore it from a backup or a bucket version; nothing was deleted"
             )
-        return found.body
-
-    manifests = await in_parallel(winner_manifests, seal.winners)
-    return pending_of(seal, [manifest for group in manifests for manifest in group])
+        bodies.append(found.body)
+    return checked_manifests(attempt, winner, bodies)
 
 
-def checked_manifests(attempt: Attempt, winner: Winner, bodies: Sequence[bytes]) -> list[Manifest]:
+def checked_manifests(attempt: Attempt, winner: Winner, bodies: Sequence[bytes]) -> Staged:
     """The manifests in `bodies`, which must be exactly those that the seal's winner names."""
     if len(bodies) != winner.manifests or codec.digest_of(bodies) != winner.digest:
         raise CorruptState(
             f"the manifests of task {attempt.task}, attempt {attempt.id} in epoch {attempt.epoch} are not those that "
             "were sealed; restore them from a backup or a bucket version; nothing was committed or deleted"
         )
-    return [checked_manifest(body, attempt, number) for number, body in enumerate(bodies)]
+    manifests = tuple(checked_manifest(body, attempt, number) for number, body in enumerate(bodies))
+    return Staged(tuple(bodies), manifests)
 
 
 def checked_manifest(body: bytes, attempt: Attempt, number: int) -> Manifest:
@@ -177,14 +230,12 @@ def checked_manifest(body: bytes, attempt: Attempt, number: int) -> Manifest:
     return manifest
 
 
-def pending_of(seal: Seal, manifests: Sequence[Manifest]) -> Pending:
+def pending_of(user: CommitUser, epoch: Epoch, manifests: Sequence[Manifest]) -> Pending:
+    """What the winners of an epoch wrote, from their manifests."""
     plans = {manifest.plan for manifest in manifests}
     if len(plans) > 1:
-        raise ContradictoryState(
-            f"tasks of epoch {seal.epoch} of {seal.user} were written by {len(plans)} different plans"
-        )
-    files: list[DataFile] = [file for manifest in manifests for file in manifest.files]
-    return Pending(seal.user, seal.epoch, next(iter(plans), None), tuple(files))
+        raise ContradictoryState(f"tasks of epoch {epoch} of {user} were written by {len(plans)} different plans")
+    return Pending(user, epoch, next(iter(plans), None), tuple(file for each in manifests for file in each.files))
 
 
 async def _sealed_epochs(store: List, user: CommitUser, own: Epoch | None) -> list[Epoch]:
@@ -215,16 +266,19 @@ async def passed_epochs(
     They may be in it where it is the own mark that has expired: then the log shows their files or, where those were
     rewritten since, the own mark as it was.
     """
-    seals = [each for each in after if marks.mark is not None and each.seal.epoch <= marks.mark]
-    staged = [await read_pending(store, each.seal) for each in seals if not each.as_sealed_epoch().empty]
-    if staged and marks.own is None:
+    seals = [each.seal for each in after if marks.mark is not None and each.seal.epoch <= marks.mark]
+    seals = [seal for seal in seals if seal.totals.files]
+    if seals and marks.own is None:
         once = max(await table_format.marks_after(own_mark_id(user), -1) or (), default=-1)
-        staged = [each for each in staged if each.epoch > once]
-    if not staged:
+        seals = [seal for seal in seals if seal.epoch > once]
+    if not seals:
         return []
-    paths = [file.path for each in staged for file in each.files]
-    named = (await table_format.named(paths, from_the_start=True)).paths
-    return [each for each in staged if not any(file.path in named for file in each.files)]
+    held = (await table_format.ever_named(_winners(seals))).attempts
+    return [await read_pending(store, seal) for seal in seals if held.isdisjoint(_winners([seal]))]
+
+
+def _winners(seals: Sequence[Seal]) -> list[AttemptId]:
+    return [winner.attempt for seal in seals for winner in seal.winners if winner.manifests]
 
 
 async def check_not_passed(
@@ -264,27 +318,24 @@ async def check_present(store: GetRange, pending: Pending) -> None:
 
 
 async def _check_never_held(
-    table_format: TableFormat[Any],
-    user: CommitUser,
-    pending: Sequence[StoredSeal],
-    files: Sequence[Pending],
-    now_ms: int,
+    table_format: TableFormat[Any], user: CommitUser, pending: Sequence[Seal], now_ms: int
 ) -> None:
     """Seals but no mark: a query's first epochs, unless the table has forgotten the mark. The log can tell."""
-    staged = [each for each in files if each.files]
+    staged = [seal for seal in pending if seal.totals.files]
     if not staged:
         return
-    names = await table_format.named([file.path for each in staged for file in each.files], from_the_start=True)
-    held = [each.epoch for each in staged if any(file.path in names.paths for file in each.files)]
+    log = await table_format.ever_named(_winners(staged))
+    held = [seal.epoch for seal in staged if not log.attempts.isdisjoint(_winners([seal]))]
     if held:
         raise ContradictoryState(
             f"epochs {held[:20]} of query {user} are in the table, but its mark is not: the table expires marks "
             "(delta.setTransactionRetentionDuration) and the query was off for longer; nothing was committed; start "
             "the query with a new checkpointLocation from the offsets that follow, and unset the property"
         )
-    if not names.whole and now_ms - pending[0].seal.sealed_ms > VACUUMED_AFTER_MS:
+    first = pending[0]
+    if not log.whole and now_ms - first.sealed_ms > VACUUMED_AFTER_MS:
         raise ContradictoryState(
-            f"epoch {pending[0].seal.epoch} of query {user} was sealed over a day ago, its mark is not in the table, "
+            f"epoch {first.epoch} of query {user} was sealed over a day ago, its mark is not in the table, "
             "and the log no longer goes back so far: whether it was committed cannot be known; nothing was committed; "
             "look for its rows, then commit or drop it with 'lakecommit recover' or start with a new checkpointLocation"
         )

@@ -17,7 +17,7 @@ import socket
 import struct
 import tempfile
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from multiprocessing import AuthenticationError, connection
@@ -26,7 +26,8 @@ from typing import Any, Protocol, TypeVar
 
 from lakecommit import wire
 from lakecommit.committers import Committers, Facts
-from lakecommit.errors import LakecommitError
+from lakecommit.errors import LakecommitError, StillPending
+from lakecommit.listeners import CommitListener
 from lakecommit.model import CommitUser
 from lakecommit.state.container import MAX_OBJECT_BYTES
 
@@ -37,6 +38,8 @@ SESSION_VARIABLE = "LAKECOMMIT_SESSION"
 MAX_MESSAGE_BYTES = 2 * MAX_OBJECT_BYTES
 HANDSHAKE_SECONDS = 10.0
 TIDY_SECONDS = 60.0
+LAST_DRAIN_SECONDS = 10.0
+LAST_LISTEN_SECONDS = 5.0
 LAST_TIDY_SECONDS = 5.0
 MAX_CONNECTIONS = 64
 
@@ -80,10 +83,49 @@ class CommitterService:
         self._accept_thread.start()
 
     def begin_run(self, user: CommitUser) -> None:
-        """A run of a query begins or has ended. Never waits, and does nothing once the service is closed."""
+        """A run of a query begins. Never waits, and does nothing once the service is closed."""
         with self._closing:
             if not self._closed:
                 self._loop.call_soon_threadsafe(self._committers.begin_run, user)
+
+    def end_run(self, user: CommitUser) -> None:
+        """A run of a query has ended; what is pending of it is committed. Never waits, as above."""
+        with self._closing:
+            if not self._closed:
+                self._loop.call_soon_threadsafe(self._committers.end_run, user)
+
+    def listen(self, listeners: Sequence[CommitListener]) -> None:
+        """Has listeners, which were checked, told of snapshots from now on. Never waits, as above."""
+        with self._closing:
+            if not self._closed:
+                self._loop.call_soon_threadsafe(self._committers.listen, listeners)
+
+    def drain(self, timeout: float) -> None:
+        """Has everything that is pending committed and waits for it, at most `timeout` seconds.
+
+        Raises `StillPending` where that was not long enough, and what made a commit fail where one did.
+        """
+
+        async def within_time() -> None:
+            try:
+                await asyncio.wait_for(self._committers.drain(), timeout)
+            except asyncio.TimeoutError:
+                left = "; ".join(_pending_lines(self._committers))
+                raise StillPending(f"after {timeout:g} s {left}; wait longer, or let the next run commit it") from None
+
+        with contextlib.suppress(Unreachable):
+            self.run(within_time())
+
+    def metrics(self) -> dict[str, dict[str, dict[str, object]]]:
+        """What the committers have done, by table and query; nothing once the service is closed."""
+
+        async def read() -> dict[str, dict[str, dict[str, object]]]:
+            return self._committers.metrics.read()
+
+        try:
+            return self.run(read())
+        except Unreachable:
+            return {}
 
     async def _tidy_always(self) -> None:
         """Cleans up from time to time, beside everything else."""
@@ -115,9 +157,18 @@ class CommitterService:
         self._listener.close()
         self._tidying.cancel()
         try:
-            # What a finished write left is cleaned up before the process ends, where that is quick; else by the next.
-            with contextlib.suppress(FutureTimeoutError, CancelledError):
-                asyncio.run_coroutine_threadsafe(self._committers.tidy(), self._loop).result(LAST_TIDY_SECONDS)
+            # What is pending or left over is dealt with before the process ends, where that is quick; else by the next.
+            for work, seconds in (
+                (self._committers.drain, LAST_DRAIN_SECONDS),
+                (self._committers.settle_listeners, LAST_LISTEN_SECONDS),
+                (self._committers.tidy, LAST_TIDY_SECONDS),
+            ):
+                with contextlib.suppress(FutureTimeoutError, CancelledError, LakecommitError):
+                    asyncio.run_coroutine_threadsafe(work(), self._loop).result(seconds)
+            for line in _pending_lines(self._committers):
+                _log.warning(
+                    "the process ends while %s; the next run of the query commits it, or 'lakecommit recover'", line
+                )
         finally:
             asyncio.run_coroutine_threadsafe(_end(), self._loop)
             self._loop_thread.join(timeout=5)
@@ -212,6 +263,14 @@ def _limit_silence(peer: connection.Connection, seconds: float) -> None:
     with socket.socket(fileno=os.dup(peer.fileno())) as duplicate:
         limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
         duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+
+
+def _pending_lines(committers: Committers) -> list[str]:
+    return [
+        f"{load.epochs} epochs ({load.files} files) of query {user} are pending in {location}"
+        for location, queries in committers.pending.items()
+        for user, load in queries.items()
+    ]
 
 
 async def _end() -> None:

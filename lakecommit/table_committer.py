@@ -1,8 +1,9 @@
-"""The committer of one table: the shell around the decisions in `committer`.
+"""The committer of one table: plans writes, seals epochs, and has its own task commit them.
 
-One instance serves all queries and batch writes of a process into a table. It holds what it last read (the table's
-state, each query's progress, the files of pending epochs); whenever an operation fails it forgets the progress of
-that query, and the next call rebuilds it from the store. So a failure needs no repair, only another call.
+One instance serves all queries and batch writes of a process into a table. Sealing never waits for a commit that is
+under way: an epoch is sealed beside it and goes out with the next one. Whenever an operation fails, what is remembered
+of that query is in doubt, and the next call reads it again from the store. So a failure needs no repair, only another
+call.
 """
 
 from __future__ import annotations
@@ -12,38 +13,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lakecommit.batch_commit import MAX_COMMIT_ATTEMPTS, commit_batch, contended
+from lakecommit import schema as schemas
+from lakecommit.batch_commit import commit_batch
+from lakecommit.cadence import Pace
 from lakecommit.clock import Clock
 from lakecommit.committer import (
     EMPTY_EPOCHS_PER_SNAPSHOT,
-    MarksSeen,
-    Progress,
-    Repeated,
-    Replayed,
-    Reported,
-    Sealed,
-    SealedEpoch,
-    Verdict,
-    advance,
-    check_dense,
     done_epochs,
-    judge_epoch,
-    knows_newest_seal,
-    next_run,
-    winners_of,
 )
-from lakecommit.drafts import TableSettings, Txn, batch_pending, reported_manifests, stream_draft
-from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, InvalidInput, LakecommitError
+from lakecommit.drafts import TableSettings, Txn, batch_pending
+from lakecommit.errors import InvalidInput, LakecommitError
 from lakecommit.formats.base import TableFormat, WritePlan
 from lakecommit.housekeeping.table import TableHousekeeper
-from lakecommit.model import CommitUser, Epoch, Marks, Pending, Report, Seal, Winner
-from lakecommit.replay import Replay, StoredSeal, check_same_epoch, checked_seal, pending_of, read_pending, replay
-from lakecommit.state import codec, layout
+from lakecommit.listening.calls import Call, call_in_thread
+from lakecommit.listening.registry import Listeners
+from lakecommit.listening.table import ListenerStatus, Listening
+from lakecommit.model import CommitUser, Epoch, Report, Totals
+from lakecommit.pending_files import PendingFiles
+from lakecommit.queries import Queries, Run
+from lakecommit.sealing import NOT_KNOWN, Offsets, Sealer
+from lakecommit.snapshots import Snapshot, Snapshots
 from lakecommit.storage.base import Store
-from lakecommit.storage.once import Mine, create_once
-from lakecommit.table_view import TableView
+from lakecommit.watermark import check_event_time_column
 
-MAX_REPLAYS = 5
+# For how long a commit that the store fails is tried again, in a driver.
+PATIENCE_MS = 10 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +47,15 @@ class Planned:
     plan: WritePlan
     done: Mapping[CommitUser, Epoch]
     skip: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an epoch that is sealed. `version` is one that holds it; None where it is `pending`, or has no
+    rows, so that the next snapshot's mark will cover it."""
+
+    version: int | None
+    pending: bool = False
 
 
 class TableCommitter:
@@ -65,24 +68,46 @@ class TableCommitter:
         new_id: Callable[[], str],
         random: Callable[[], float],
         empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT,
+        patience_ms: int = 0,
+        files: PendingFiles | None = None,
+        told: Callable[[Sequence[Snapshot]], None] = lambda snapshots: None,
+        listeners: Listeners | None = None,
+        call_listener: Call = call_in_thread,
     ) -> None:
-        """`empty_epochs` is how many epochs without rows may gather before a version with their marks is committed."""
-        self._store = store
+        """`empty_epochs` is how many epochs without rows may gather before a version with their marks is committed.
+
+        `listeners` are told of each snapshot; `call_listener` runs their code.
+        """
         self._format = table_format
-        self._clock = clock
-        self._new_id = new_id
-        self._random = random
-        self._empty_epochs = empty_epochs
-        self._table = TableView(table_format)
-        self._progress: dict[CommitUser, Progress] = {}
-        self._files: dict[tuple[CommitUser, Epoch], Pending] = {}
-        self._stale: set[CommitUser] = set()
-        # The table that the progress was read in, and queries whose state cannot be read: their own commit tells why.
-        self._progress_in: str | None = None
+        self._queries = Queries(store, table_format, clock, files or PendingFiles())
+        self._table = self._queries.table
+        self._told = told
+        self._listening = Listening(
+            store, table_format.location, listeners or Listeners(), clock=clock, random=random, call=call_listener
+        )
+        self._snapshots = Snapshots(
+            self._queries,
+            table_format,
+            clock=clock,
+            new_id=new_id,
+            empty_epochs=empty_epochs,
+            patience_ms=patience_ms,
+            told=self._tell,
+        )
+        self._housekeeper = TableHousekeeper(store, table_format, clock, self._listening.told_up_to)
+        self._sealer = Sealer(
+            store,
+            self._queries,
+            self._housekeeper,
+            self._listening,
+            clock=clock,
+            random=random,
+            commit=self._snapshots.wake,
+        )
+        # Queries whose state cannot be read: their own commit tells why.
         self._unreadable: set[CommitUser] = set()
-        self._housekeeper = TableHousekeeper(store, table_format, clock)
-        # Whoever holds it is the only one that moves `_table`, `_progress` and `_files` across a request.
-        self._turn = asyncio.Lock()
+        # Spark runs one epoch of a query at a time; a run that has ended may still be in its last one.
+        self._sealing: dict[CommitUser, asyncio.Lock] = {}
 
     async def plan(
         self,
@@ -96,31 +121,47 @@ class TableCommitter:
         """How to write rows of `schema`; nothing is written. `queries` are those whose progress the tasks may need.
 
         A query that this committer does not know yet is replayed here, so that the tasks of a repeated epoch are told
-        before they write. `afresh` looks at the table first; otherwise what is remembered suffices, as long as nothing
-        is refused.
+        before they write; what is pending of it is committed meanwhile. `afresh` looks at the table first; otherwise
+        what is remembered suffices, as long as nothing is refused.
         """
-        async with self._turn:
-            self._drop_stale()
-            unknown = [user for user in queries if user not in self._progress and user not in self._unreadable]
-            looked = self._table.state is None or afresh or bool(unknown)
-            if looked:
-                await self._look_or_begin_anew()
+        if settings.event_time_column is not None:
+            check_event_time_column(schemas.parse(schema).fields, settings.event_time_column)
+        if not afresh and self._table.state is not None and not self._unknown(queries):
             try:
-                plan = self._table.plan(schema, settings)
+                return self._planned(schema, settings, txn)
             except InvalidInput:
-                if looked:
-                    raise
-                await self._look_or_begin_anew()
-                plan = self._table.plan(schema, settings)
+                afresh = True
+        async with self._queries.turn:
+            for user in queries:
+                self._queries.settle_doubt(user)
+            unknown = self._unknown(queries)
+            if self._table.state is None or afresh or unknown:
+                await self._queries.look_anew()
+            plan = self._planned(schema, settings, txn)
+            # This plan may be another query's, and so may its metadata and the word that it may go on in a table that
+            # was replaced.
+            metadata = settings.user_metadata if len(queries) == 1 else None
+            common = replace(settings, accepted_table_id=None, user_metadata=metadata)
             for user in unknown:
-                # What is wrong with a query is said when that query commits; this plan may be another's, and so may
-                # the word that it may go on in a table that was replaced.
+                # What is wrong with a query is said when that query commits.
                 try:
-                    await self._start(user, replace(settings, accepted_table_id=None))
+                    await self._sealer.start(user, common)
                 except LakecommitError:
                     self._unreadable.add(user)
-            skip = txn is not None and self._table.has_reached(txn)
-            return Planned(plan, done_epochs(self._progress.values()), skip)
+            self._snapshots.wake()
+            return replace(plan, done=done_epochs(self._queries.progress.values()))
+
+    def _unknown(self, queries: Sequence[CommitUser]) -> list[CommitUser]:
+        return [
+            user
+            for user in queries
+            if not (self._queries.knows(user) or user in self._unreadable or self._queries.has_failed(user))
+        ]
+
+    def _planned(self, schema: str, settings: TableSettings, txn: Txn | None) -> Planned:
+        plan = self._table.plan(schema, settings)
+        skip = txn is not None and self._table.has_reached(txn)
+        return Planned(plan, done_epochs(self._queries.progress.values()), skip)
 
     async def commit_epoch(
         self,
@@ -130,48 +171,42 @@ class TableCommitter:
         *,
         schema: str,
         settings: TableSettings,
-        offsets: str | None,
-    ) -> int | None:
-        """Seals the epoch and commits all that is pending, in order. Returns the version that holds it.
+        offsets: Offsets = NOT_KNOWN,
+        pace: Pace | None = None,
+    ) -> Outcome:
+        """Seals the epoch, has it committed after all that is pending before it, and waits for that as `pace` says.
 
-        None means that the epoch has no rows and that the next snapshot's mark will cover it. Postcondition: the epoch
-        is sealed, once, and a repetition of it is accepted. On any error the query's progress is forgotten.
+        Postcondition: the epoch is sealed, once, and a repetition of it is accepted. Where an earlier commit has failed
+        for good, its error is raised and nothing is sealed. On any error the query is read again by the next call.
         """
-        async with self._turn:
-            self._drop_stale()
-            try:
-                if self._table.state is None:
-                    await self._look(user)
+        run = self._queries.run_of(user, settings, pace or Pace())
+        with self._queries.busy_with(user):
+            async with self._sealing.setdefault(user, asyncio.Lock()):
+                self._queries.raise_failure(user)
                 self._unreadable.discard(user)
-                verdict = await self._judge(user, epoch, offsets, settings)
-                if verdict is Verdict.FRESH:
-                    winners = winners_of(reports, user, epoch)
-                    if self._table.state is None:
-                        await self._table.create_if_missing(schema, settings)
-                        # Somebody else may have been first, another driver of this query among them.
-                        self._see_marks(user)
-                        verdict = await self._judge(user, epoch, offsets, settings)
-                if verdict is Verdict.REPEATED:
-                    self._move(user, Repeated(epoch))
-                else:
-                    await self._seal(user, epoch, winners, reports, offsets, settings)
-                return await self._commit_pending(user, settings)
-            except BaseException:
-                self._forget(user)
-                raise
+                try:
+                    await self._sealer.seal(user, epoch, reports, schema, offsets, run)
+                except BaseException:
+                    # Whatever it is, Spark ends the run with it.
+                    run.begun = False
+                    self._queries.doubt(user, unread=True)
+                    self._snapshots.wake()
+                    raise
+            return await self._committed(user, epoch, run, 0 if run.in_backlog else run.pace.commit_wait_ms)
 
     async def commit_pending(self, user: CommitUser, settings: TableSettings) -> int | None:
         """Commits what is pending of a query, as a restart of it would before its first epoch."""
-        async with self._turn:
-            try:
-                await self._look(user)
-                if self._table.state is None:
-                    return None
-                await self._start(user, settings)
-                return await self._commit_pending(user, settings)
-            except BaseException:
-                self._forget(user)
-                raise
+        self._queries.begin_run(user)
+        async with self._queries.turn:
+            self._queries.settle_doubt(user)
+            await self._queries.look()
+            if self._table.state is None:
+                return None
+            progress = await self._sealer.start(user, settings)
+        run = self._queries.run_of(user, settings, Pace())
+        if progress.newest is None:
+            return None
+        return (await self._committed(user, progress.newest, run, None)).version
 
     async def commit_batch(
         self,
@@ -188,16 +223,16 @@ class TableCommitter:
         """
         if reports and all(report is not None and report.skipped for report in reports):
             return None
-        async with self._turn:
+        async with self._queries.turn:
             pending = batch_pending(user, reports)
             if self._table.state is None:
-                await self._look_or_begin_anew()
+                await self._queries.look_anew()
             try:
                 await self._table.create_if_missing(schema, settings)
                 version = await commit_batch(self._table, self._format, pending, settings, txn)
             finally:
                 # The table has moved on; what is remembered of queries must not stay behind.
-                self._see_marks(None)
+                self._queries.see_marks()
             self._housekeeper.batch_ended(user, reports, lost=False)
             return version
 
@@ -217,183 +252,66 @@ class TableCommitter:
 
         Never fails: what goes wrong is logged and tried again with the next step.
         """
+        self._listening.see(self._table.state)
         await self._housekeeper.step(self._table.state)
 
+    async def drain(self) -> None:
+        """Has all that is pending committed, whatever the cadence, and waits for it. Raises what made it fail."""
+        self._snapshots.hurried += 1
+        try:
+            self._snapshots.wake()
+            await self._queries.changed.wait_until(lambda: not (self.pending or self._queries.unsettled))
+        finally:
+            self._snapshots.hurried -= 1
+        self._queries.raise_failures()
+
+    @property
+    def pending(self) -> Mapping[CommitUser, Totals]:
+        """What each query has sealed and not committed."""
+        loads = {user: progress.load for user, progress in self._queries.progress.items()}
+        return {user: load for user, load in loads.items() if load.epochs}
+
     def begin_run(self, user: CommitUser) -> None:
-        """A new run of a query begins, or one has ended: the next call reads afresh what is remembered of it.
+        """A new run of a query begins: what is remembered of it is read again. Never waits: Spark starts no query
+        until this has returned, whatever this table is busy with."""
+        self._unreadable.discard(user)
+        self._queries.begin_run(user)
+        self._snapshots.wake()
 
-        Never waits: Spark starts no query until this has returned, whatever this table is busy with.
-        """
-        self._stale.add(user)
+    def end_run(self, user: CommitUser) -> None:
+        """A run has ended: what is pending of it is committed, and then it is forgotten. Never waits."""
+        self._queries.end_run(user)
+        self._snapshots.wake()
+        self._listening.see(self._table.state)
+        self._listening.end_run(user)
 
-    def _forget(self, user: CommitUser) -> None:
-        self._forget_progress(user)
-        self._table.state = None
+    def listen(self) -> None:
+        """Listeners were added to those that are told. Never waits."""
+        self._listening.look_for_new()
 
-    def _forget_progress(self, user: CommitUser) -> None:
-        self._progress.pop(user, None)
-        for key in [key for key in self._files if key[0] == user]:
-            del self._files[key]
+    async def settle_listeners(self) -> None:
+        """Waits until listeners are told of all that is committed, but for what goes wrong and is tried again later."""
+        self._listening.see(self._table.state)
+        await self._listening.settle()
 
-    def _drop_stale(self) -> None:
-        while self._stale:
-            user = self._stale.pop()
-            self._unreadable.discard(user)
-            self._forget(user)
+    @property
+    def listener_status(self) -> Sequence[ListenerStatus]:
+        return self._listening.status
 
-    async def _look(self, user: CommitUser | None = None) -> None:
-        """Reads the table as it is, and moves every query's marks by it. Raises what is wrong with `user`."""
-        await self._table.look()
-        self._see_marks(user)
+    def _tell(self, snapshots: Sequence[Snapshot]) -> None:
+        self._told(snapshots)
+        self._listening.told(snapshots)
 
-    async def _look_or_begin_anew(self) -> None:
-        """The same for a plan: where another table is in the place of the one that was known, that one is planned for.
-
-        Queries that wrote to the old one find out when they commit: their seals name its id.
-        """
+    async def _committed(self, user: CommitUser, epoch: Epoch, run: Run, wait_ms: int | None) -> Outcome:
+        """Has what is pending committed, and waits for the epoch's snapshot, at most as long as it is told to."""
+        run.waiting += 1
         try:
-            await self._look()
-        except ContradictoryState:
-            self._table.state = None
-            await self._look()
-
-    def _see_marks(self, caller: CommitUser | None) -> None:
-        """Moves the progress of every query to the marks of the table that was read last."""
-        if self._table.state is None or self._table.state.table_id != self._progress_in:
-            # Another table: what each query may do there is found out when it is read again.
-            self._progress.clear()
-            self._files.clear()
-        for user in list(self._progress):
-            try:
-                self._move(user, MarksSeen(self._table.marks(user)))
-            except ContradictoryState:
-                if user == caller:
-                    raise
-                # It is theirs to be told, when they read it again.
-                self._forget_progress(user)
-
-    async def _start(self, user: CommitUser, settings: TableSettings, *, first_of_run: bool = True) -> Progress:
-        """The progress of a query, replayed from the store where this committer does not know it."""
-        if user not in self._progress:
-            self._housekeeper.query_started(user)
-            marks, found = await self._replay(user, settings)
-            progress = advance(
-                Progress(user, first_of_run=first_of_run), Replayed(marks, found.newest_seal, found.pending)
-            )
-            self._files.update({(user, pending.epoch): pending for pending in found.files})
-            self._progress[user] = progress
-            self._progress_in = None if self._table.state is None else self._table.state.table_id
-        return self._progress[user]
-
-    async def _replay(self, user: CommitUser, settings: TableSettings) -> tuple[Marks, Replay]:
-        """Marks and what is pending after them. Before anything is refused, marks and seals are read again.
-
-        They are two reads: what another driver committed and released in between is missing from the second alone.
-        """
-        for attempt in range(MAX_REPLAYS):
-            marks = self._table.marks(user)
-            try:
-                found = await replay(
-                    self._store, self._format, user, marks, self._table.identity(settings), self._clock.wall_ms()
-                )
-                check_dense(user, marks, found.pending)
-                return marks, found
-            except (CorruptState, ContradictoryState):
-                await self._look()
-                if attempt > 0 and self._table.marks(user) == marks:
-                    raise
-        raise CommitFailed(
-            f"query {user} is committed by somebody else faster than its state can be read; stop all but one driver of "
-            "this query and start it again"
+            self._snapshots.wake()
+            await self._queries.changed.wait_until(lambda: run.over or self._queries.is_settled(user, epoch), wait_ms)
+        finally:
+            run.waiting -= 1
+        self._queries.raise_failure(user)
+        held = self._table.state is not None and self._table.is_done(user, epoch)
+        return Outcome(
+            version=self._table.known.version if held else None, pending=not self._queries.is_settled(user, epoch)
         )
-
-    async def _judge(self, user: CommitUser, epoch: Epoch, offsets: str | None, settings: TableSettings) -> Verdict:
-        """Judges the epoch; before it is refused, marks and seals are read again: another driver may have moved on."""
-        progress = await self._start(user, settings)
-        if not knows_newest_seal(progress):
-            self._forget_progress(user)
-            progress = await self._start(user, settings, first_of_run=progress.first_of_run)
-        try:
-            return judge_epoch(progress, epoch, offsets)
-        except ContradictoryState:
-            self._forget(user)
-            await self._look(user)
-            await self._start(user, settings, first_of_run=progress.first_of_run)
-            return judge_epoch(self._progress[user], epoch, offsets)
-
-    async def _seal(
-        self,
-        user: CommitUser,
-        epoch: Epoch,
-        winners: tuple[Winner, ...],
-        reports: Sequence[Report | None],
-        offsets: str | None,
-        settings: TableSettings,
-    ) -> None:
-        """Precondition: the epoch was judged fresh. Postcondition: its seal is durable and it is pending."""
-        progress = self._move(user, Reported(epoch))
-        previous = None if progress.newest_seal is None else progress.newest_seal.digest
-        table = self._table.known
-        seal = Seal(user, epoch, winners, previous, table.table_id, offsets, self._clock.wall_ms())
-        pending = pending_of(seal, reported_manifests(seal, reports))
-        # What does not fit as far as is known is refused while Spark would still run the epoch anew.
-        self._table.check_plans([pending], settings)
-        body = codec.encode_seal(seal)
-        path = layout.seal_path(user, epoch)
-        outcome = await create_once(self._store, path, body, clock=self._clock, random=self._random)
-        if isinstance(outcome, Mine):
-            stored = StoredSeal(seal, codec.digest_of([body]))
-        else:
-            # Somebody sealed this epoch before us: their attempts won, and ours have lost.
-            stored = checked_seal(outcome.body, user, epoch)
-            self._table.identity(settings).check(stored.seal)
-            check_same_epoch(seal, stored.seal)
-            # It may be committed by now, and even released: after this look the marks decide.
-            await self._look(user)
-            if not self._table.is_done(user, epoch):
-                pending = await read_pending(self._store, stored.seal)
-        self._housekeeper.sealed(stored)
-        self._files[user, epoch] = pending
-        self._move(user, Sealed(stored.as_sealed_epoch()))
-
-    async def _commit_pending(self, user: CommitUser, settings: TableSettings) -> int | None:
-        """Commits the pending epochs of all queries as one snapshot, in order, until nothing with rows is pending."""
-        for _ in range(MAX_COMMIT_ATTEMPTS):
-            runs = self._fitting_runs(user, settings)
-            table = self._table.known
-            if not runs:
-                mark = table.mark(user)
-                newest = self._progress[user].newest
-                return table.version if mark is not None and mark == newest else None
-            outcome = await self._format.commit(
-                table, stream_draft(self._new_id(), runs, self._files, settings.user_metadata)
-            )
-            self._table.state = outcome.state
-            self._see_marks(user)
-            await self._start(user, settings, first_of_run=False)
-        raise contended(self._store.location)
-
-    def _fitting_runs(self, caller: CommitUser, settings: TableSettings) -> dict[CommitUser, Sequence[SealedEpoch]]:
-        """What each query has to commit. Raises where the caller's does not fit; another's is left pending."""
-        runs: dict[CommitUser, Sequence[SealedEpoch]] = {}
-        for user, progress in self._progress.items():
-            run = next_run(progress, self._empty_epochs)
-            assert not run or not self._table.is_done(user, run[0].epoch), "what the mark has reached was dropped"
-            its = settings if user == caller else replace(settings, accepted_table_id=None)
-            try:
-                self._table.check_plans([self._files[user, seal.epoch] for seal in run], its)
-            except LakecommitError:
-                if user == caller:
-                    raise
-                continue
-            if run:
-                runs[user] = run
-        return runs
-
-    def _move(self, user: CommitUser, event: Any) -> Progress:
-        progress = advance(self._progress[user], event)
-        self._progress[user] = progress
-        kept = {seal.epoch for seal in progress.pending} | {progress.sealing}
-        for key in [key for key in self._files if key[0] == user and key[1] not in kept]:
-            del self._files[key]
-        return progress

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lakecommit.drafts import TableSettings, Txn
+from lakecommit.errors import ContradictoryState
 from lakecommit.formats.base import TableFormat, TableState, WritePlan, marks_of
 from lakecommit.model import CommitUser, Epoch, Marks, Pending
 from lakecommit.replay import Identity
@@ -21,6 +22,13 @@ class TableView:
     async def look(self) -> None:
         """Reads what the table is now. Raises `ContradictoryState` where it is not the one that was known."""
         self.state = await (self._format.open() if self.state is None else self._format.look(self.state))
+
+    async def look_anew(self) -> None:
+        """The same, and where another table is in its place that one is known from now on."""
+        try:
+            await self.look()
+        except ContradictoryState:
+            self.state = await self._format.open()
 
     async def create_if_missing(self, schema: str, settings: TableSettings) -> None:
         if self.state is None:

@@ -11,9 +11,6 @@ from lakecommit.committers import Committers, Facts
 from lakecommit.service import ADDRESS_VARIABLE, SESSION_VARIABLE, Unreachable, ask, last_defaults
 from lakecommit.wire import Answer, Request
 
-# An inline committer reads every pending seal again for each epoch, so it lets few of them gather.
-INLINE_EMPTY_EPOCHS = 16
-
 _log = logging.getLogger("lakecommit.spark")
 
 
@@ -38,5 +35,5 @@ def submit(request: Request) -> Submitted:
         except Unreachable as error:
             _log.warning("the committer in the driver cannot be reached (%s): committing inline", error)
             facts = Facts(defaults=last_defaults(directory, request.session))
-    committers = Committers(empty_epochs=INLINE_EMPTY_EPOCHS)
+    committers = Committers(inline=True)
     return Submitted(asyncio.run(committers.answer(request, facts)), inline=True)

@@ -7,6 +7,7 @@ import logging
 import sys
 import threading
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +23,13 @@ from pyspark.sql.streaming.listener import (
 
 from lakecommit.committers import Committers
 from lakecommit.errors import InvalidInput
+from lakecommit.listeners import CommitListener, check_listeners
 from lakecommit.model import CommitUser
 from lakecommit.service import ADDRESS_VARIABLE, SESSION_VARIABLE, CommitterService
+from lakecommit.spark_ext.metrics import SparkMetrics
 from lakecommit.spark_ext.session import SparkSessions
 from lakecommit.spark_ext.source import LakecommitDataSource
+from lakecommit.spark_ext.task import local_dir
 
 OLDEST_SPARK = (4, 2)
 
@@ -52,15 +56,25 @@ class _Driver:
 _drivers: dict[str, _Driver] = {}
 
 
-def register(spark: SparkSession) -> None:
+def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> None:
     """Makes `format("lakecommit")` known to `spark` and starts the committer of its driver. Again is harmless.
 
-    Raises `InvalidInput`, and changes nothing, where workers could not run lakecommit. In a Spark Connect session there
-    is no driver process to put a committer into: writes commit inline.
+    `listeners` are told of snapshots of all streams of the process, beside those of earlier calls. One with the name of
+    an earlier one takes its place.
+
+    Raises `InvalidInput`, and changes nothing, where workers could not run lakecommit, or a listener cannot be meant.
+    In a Spark Connect session there is no driver process to put a committer into: writes commit inline, and nobody
+    could call a listener.
     """
     _check_version(spark.version)
+    check_listeners(listeners)
     context = getattr(spark, "_sc", None)
     if not isinstance(context, SparkContext):
+        if listeners:
+            raise InvalidInput(
+                "listeners are called in the driver's process, which a Spark Connect session is not; leave them out "
+                "here, and register them where the driver runs"
+            )
         spark.dataSource.register(LakecommitDataSource)
         _bound_transfer(spark)
         _log.info("no driver process here (Spark Connect): format('lakecommit') commits inline")
@@ -77,6 +91,18 @@ def register(spark: SparkSession) -> None:
         context.environment[SESSION_VARIABLE] = session_id
         spark.dataSource.register(LakecommitDataSource)
         _bound_transfer(spark)
+        driver.service.listen(listeners)
+
+
+def drain(timeout: float) -> None:
+    """Waits until nothing that streams of this process have sealed is pending."""
+    for driver in list(_drivers.values()):
+        driver.service.drain(timeout)
+
+
+def metrics() -> dict[str, dict[str, dict[str, object]]]:
+    """What the committers of this process have done, by table and query."""
+    return {table: queries for driver in list(_drivers.values()) for table, queries in driver.service.metrics().items()}
 
 
 def _driver_of(context: SparkContext) -> _Driver:
@@ -85,7 +111,8 @@ def _driver_of(context: SparkContext) -> _Driver:
         _check_workers(context)
         _close_services()
         sessions = SparkSessions()
-        _drivers[application] = _Driver(CommitterService(Committers(), sessions), sessions)
+        committers = Committers(local_dir=local_dir(), counted=SparkMetrics(context).show)
+        _drivers[application] = _Driver(CommitterService(committers, sessions), sessions)
     return _drivers[application]
 
 
@@ -110,7 +137,7 @@ class _QueryListener(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's name)
         user = CommitUser(str(event.id))
         if self._driver.sessions.ended(user, str(event.runId)):
-            self._driver.service.begin_run(user)
+            self._driver.service.end_run(user)
 
 
 def _check_version(version: str) -> None:

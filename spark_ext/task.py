@@ -25,7 +25,8 @@ def run_task(batches: Iterator[pa.RecordBatch], attempt: Attempt, plan: str, opt
         target_file_size_bytes=options.target_file_size_bytes,
         max_records_per_file=options.max_records_per_file,
         compression=options.compression,
-        local_dir=_local_dir(),
+        local_dir=local_dir(),
+        event_time_column=options.event_time_column,
     )
     store = _store(options.path, options.store_options)
     return write_attempt(batches, attempt, WritePlan.from_json(plan), settings, store, SystemClock())
@@ -37,7 +38,7 @@ def sealed_already(user: CommitUser, epoch: Epoch, options: Options) -> bool:
     return asyncio.run(store.size(layout.seal_path(user, epoch))) is not None
 
 
-def _local_dir() -> str | None:
+def local_dir() -> str | None:
     """A directory that Spark was given for temporary files; None where it does not say."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
 

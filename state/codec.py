@@ -17,6 +17,7 @@ from lakecommit.model import (
     Report,
     Seal,
     TaskId,
+    Totals,
     Winner,
 )
 from lakecommit.state import layout
@@ -99,6 +100,11 @@ SEAL = RecordKind(
             {"name": "table_id", "type": "string"},
             {"name": "offsets", "type": ["null", "string"]},
             {"name": "sealed_ms", "type": "long"},
+            {"name": "files", "type": "long"},
+            {"name": "rows", "type": "long"},
+            {"name": "size_bytes", "type": "long"},
+            {"name": "watermark_us", "type": _OPTIONAL_LONG},
+            {"name": "backlog", "type": ["null", "string"]},
         ],
     },
 )
@@ -176,6 +182,11 @@ def encode_seal(seal: Seal) -> bytes:
             "table_id": seal.table_id,
             "offsets": seal.offsets,
             "sealed_ms": seal.sealed_ms,
+            "files": seal.totals.files,
+            "rows": seal.totals.rows,
+            "size_bytes": seal.totals.size_bytes,
+            "watermark_us": seal.watermark_us,
+            "backlog": seal.backlog,
         }
     )
 
@@ -192,6 +203,9 @@ def decode_seal(data: bytes, name: str) -> Seal:
         table_id=record["table_id"],
         offsets=record["offsets"],
         sealed_ms=record["sealed_ms"],
+        totals=Totals(1 if record["files"] else 0, record["files"], record["rows"], record["size_bytes"]),
+        watermark_us=record["watermark_us"],
+        backlog=record["backlog"],
     )
 
 

@@ -3,6 +3,7 @@
     <partition dirs>/<epoch>-<task>-<attempt>-<n>.parquet                 a data file
     _lakecommit/users/<user>/writers/<epoch>/<task>-<attempt>[-<n>].avro  a manifest (no number for the first)
     _lakecommit/users/<user>/seals/<epoch>.avro                           a seal
+    _lakecommit/users/<user>/listeners/<name>.json                        how far a listener was told, and its state
 
 Epochs have twenty digits, so that a listing is ordered by epoch. Attempts are 32 hexadecimal digits, so that every name
 parses in one way only. Names are checked when they are made and again when they are read.
@@ -24,6 +25,7 @@ _MANIFEST = re.compile(
     rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/writers/([0-9]{{20}})/(0|[1-9][0-9]{{0,9}})-([0-9a-f]{{32}})(?:-([1-9][0-9]{{0,9}}))?\.avro"
 )
 _USER_STATE = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/(?:writers|seals|listeners)/")
+_LISTENER = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/listeners/([0-9A-Za-z-]{{1,64}})\.json")
 _SEAL = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/seals/([0-9]{{20}})\.avro")
 
 
@@ -55,6 +57,21 @@ def seal_path(user: CommitUser, epoch: Epoch) -> str:
     return f"{seals_prefix(user)}/{_digits(epoch)}.avro"
 
 
+def listeners_prefix(user: CommitUser) -> str:
+    return f"{ROOT}/users/{_checked_user(user)}/listeners"
+
+
+def listener_path(user: CommitUser, name: str) -> str:
+    if not is_listener_name(name):
+        raise ValueError(f"not a listener's name: {name!r}")
+    return f"{listeners_prefix(user)}/{name}.json"
+
+
+def is_listener_name(name: str) -> bool:
+    """Up to 64 letters, digits and hyphens, as of a commit user."""
+    return _USER.fullmatch(name) is not None
+
+
 def manifest_path(attempt: Attempt, number: int) -> str:
     _check_attempt(attempt)
     suffix = f"-{number}" if number else ""
@@ -82,6 +99,11 @@ def parse_seal_path(path: str) -> tuple[CommitUser, Epoch] | None:
     if match is None or int(match[2]) > MAX_EPOCH:
         return None
     return CommitUser(match[1]), Epoch(int(match[2]))
+
+
+def parse_listener_path(path: str) -> tuple[CommitUser, str] | None:
+    match = _LISTENER.fullmatch(path)
+    return None if match is None else (CommitUser(match[1]), match[2])
 
 
 def check_data_path(path: str, attempt: Attempt) -> None:

@@ -57,4 +57,12 @@ def run_virtually(work):
     try:
         return loop.run_until_complete(work(VirtualClock(loop)))
     finally:
+        loop.run_until_complete(_end_others())
         loop.close()
+
+
+async def _end_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -25,6 +25,7 @@ from lakecommit.housekeeping.whole_table import DEAD_AFTER_MS, TableCleaner, Use
 from lakecommit.inspection import user_status, users
 from lakecommit.model import CommitUser, is_batch
 from lakecommit.parallel import in_parallel
+from lakecommit.state import layout
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
@@ -201,6 +202,11 @@ async def _stays(store: Store, state: TableState, found: QueryCleanUp) -> tuple[
         reasons.append(
             f"{len(status.unsealed)} epochs that are being written or were broken off: the query runs them again; if "
             "it is gone for good, give them up with 'lakecommit recover --discard'"
+        )
+    if found.untold:
+        reasons.append(
+            f"{found.untold} epochs that a listener was not told of: the query tells it when it runs again; if there "
+            f"is no such listener any more, delete its place below {layout.listeners_prefix(found.user)}"
         )
     if not reasons and not found.quiet:
         reasons.append(

@@ -126,7 +126,7 @@ async def _staged(store: Store, table_format: TableFormat[Any], user: CommitUser
     if state is None or not staged:
         return staged, problems
     try:
-        named = (await table_format.named([file.path for each in staged for file in each.files])).paths
+        named = await table_format.named([file.path for each in staged for file in each.files])
     except CorruptState as error:
         return staged, [*problems, f"some of the files may be in the table already: {error}"]
     return [each for each in staged if not any(file.path in named for file in each.files)], problems

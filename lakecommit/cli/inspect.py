@@ -19,6 +19,7 @@ from lakecommit.state.container import MAX_OBJECT_BYTES
 from lakecommit.state.layout import ROOT
 from lakecommit.storage.base import Found, Store
 from lakecommit.storage.location import open_store
+from lakecommit.watermark import as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class SealOutput:
             "previous": None if seal.previous is None else seal.previous.hex(),
             "offsets": None if seal.offsets is None else _parsed(seal.offsets),
             "sealedMs": seal.sealed_ms,
+            "files": seal.totals.files,
+            "rows": seal.totals.rows,
+            "sizeBytes": seal.totals.size_bytes,
+            "watermark": as_text(seal.watermark_us),
+            "backlog": None if seal.backlog is None else _parsed(seal.backlog),
             "winners": [asdict(winner) | {"digest": winner.digest.hex()} for winner in seal.winners],
         }
 
@@ -90,6 +96,9 @@ class SealOutput:
             ("table id", seal.table_id),
             ("sealed", time(seal.sealed_ms)),
             ("offsets", seal.offsets),
+            ("in all", f"{seal.totals.files} files, {seal.totals.rows:,} rows, {size(seal.totals.size_bytes)}"),
+            ("watermark", as_text(seal.watermark_us)),
+            ("backlog", seal.backlog),
             ("sha256", self.digest),
             ("seal before", None if seal.previous is None else seal.previous.hex()),
         )

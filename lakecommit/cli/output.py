@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 PIPE_WIDTH = 240
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Output(Protocol):
@@ -28,9 +31,23 @@ def show(output: Output, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(output.data(), indent=2, ensure_ascii=False))
         return
-    # Into a file or a pipe nothing is cut to the width of a window.
-    stream = sys.stdout
-    Console(file=stream, width=None if stream.isatty() else PIPE_WIDTH, highlight=False).print(output.render())
+    _console().print(output.render())
+
+
+@contextmanager
+def display(*, as_json: bool) -> Iterator[Callable[[Output], None]]:
+    """Gives a function that shows one output after the other: on a terminal each in the place of the one before.
+
+    Elsewhere they follow each other: with `--json` each on a line of its own, otherwise with an empty line after each.
+    """
+    console = _console()
+    if as_json:
+        yield lambda output: click.echo(json.dumps(output.data(), ensure_ascii=False))
+    elif sys.stdout.isatty() and not console.is_dumb_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            yield lambda output: live.update(output.render(), refresh=True)
+    else:
+        yield lambda output: console.print(Group(output.render(), text("")))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
@@ -74,3 +91,35 @@ def time(ms: int | None) -> str | None:
     if ms is None:
         return None
     return datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def event_time(us: int | None, timespec: str = "auto") -> str | None:
+    """UTC, in ISO 8601. 64 bits reach further than a calendar of four digits: what is beyond it stays a number."""
+    if us is None:
+        return None
+    try:
+        return (_UNIX_EPOCH + timedelta(microseconds=us)).isoformat(timespec=timespec).replace("+00:00", "Z")
+    except OverflowError:
+        return f"{us} microseconds since 1970"
+
+
+def duration(ms: int | None) -> str | None:
+    """In the two largest units that it has."""
+    if ms is None:
+        return None
+    minutes, seconds = divmod(ms // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days:,} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    if minutes:
+        return f"{minutes} min {seconds} s"
+    return f"{ms // 100 / 10} s"
+
+
+def _console() -> Console:
+    # Into a file or a pipe nothing is cut to the width of a window.
+    stream = sys.stdout
+    return Console(file=stream, width=None if stream.isatty() else PIPE_WIDTH, highlight=False)

@@ -63,6 +63,8 @@ def run_stream(
         .options(**options)
         .option("partitionBy", orders.PARTITION_BY)
         .option("checkpointLocation", str(checkpoint))
+        # All files are there already, so that the stream is in backlog; but here every epoch shall be seen at once.
+        .option("backlogInterval", "0")
         .trigger(availableNow=True)
         .start(location)
     )

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
-from lakecommit.model import CommitUser, Draft, Epoch, Marks, own_mark_id
+from lakecommit.model import AttemptId, CommitUser, Draft, Epoch, Marks, own_mark_id
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
@@ -87,10 +87,10 @@ class Moved(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class LogNames:
-    """Data files that the table's log names, added or removed. `whole` says that the log goes back to its beginning."""
+class LogAttempts:
+    """Attempts of which the table's log names a file. `whole` says that the log goes back to its beginning."""
 
-    paths: frozenset[str]
+    attempts: frozenset[AttemptId]
     whole: bool
 
 
@@ -131,12 +131,14 @@ class TableFormat(Protocol[S]):
         Also `ContradictoryState` where they were written for another table, unless this one's id is `accepted_id`.
         """
 
-    async def named(self, paths: Collection[str], *, from_the_start: bool = False) -> LogNames:
-        """Which of `paths`, data files of lakecommit, the log names as it is now. Expensive; for what no seal decides.
+    async def named(self, paths: Collection[str]) -> frozenset[str]:
+        """Which of `paths`, data files of lakecommit, the log names as it is now, added or removed.
 
-        `from_the_start` asks for what it has ever named, as far back as it goes. Raises `CorruptState` where the log
-        cannot say.
+        Expensive; for what no seal decides. Raises `CorruptState` where the log cannot say.
         """
+
+    async def ever_named(self, attempts: Collection[AttemptId]) -> LogAttempts:
+        """The same for all files of `attempts`, and for what the log has ever named, as far back as it goes."""
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         """The marks above `after` that `application_id` has set, one a version; None where the log does not go back

@@ -103,7 +103,7 @@ async def without_the_tables(table_format: TableFormat[Any], found: NamedFiles) 
     """The files that the log does not name: the others are the table's, whatever else is known of them."""
     if not found.paths:
         return found
-    return found.without((await table_format.named(found.paths)).paths)
+    return found.without(await table_format.named(found.paths))
 
 
 async def delete(store: Delete, lost: NamedFiles, manifests: Sequence[NamedManifest]) -> Deleted:

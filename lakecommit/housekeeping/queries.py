@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lakecommit.cleaning import (
@@ -27,6 +28,7 @@ from lakecommit.housekeeping.objects import (
     read_files,
     without_the_tables,
 )
+from lakecommit.listening.places import told_up_to
 from lakecommit.model import CommitUser, Epoch, Marks, Seal, own_mark_id
 from lakecommit.parallel import in_parallel
 from lakecommit.replay import StoredSeal, find_seal, list_sealed_epochs
@@ -36,19 +38,24 @@ from lakecommit.state import layout
 WAITING_STEP_MS = RELEASE_AGE_MS // 4
 MAX_UNSWEPT = 1000
 
+# The newest epoch of a query that all of its listeners were told of, None where it has none.
+ToldUpTo = Callable[[CommitUser], Awaitable[Epoch | None]]
+
 
 @dataclass(frozen=True, slots=True)
 class QueryCleanUp:
     """What there is to delete behind a query.
 
     `lost` are the files of attempts that have lost, by manifest; `released` the epochs whose state goes, `manifests`
-    what goes of it. `newest_seal` is the newest that was seen; `quiet`: afterwards nothing is left to wait for.
+    what goes of it. `untold` is how many more would go if listeners were told of them. `newest_seal` is the newest that
+    was seen; `quiet`: afterwards nothing is left to wait for.
     """
 
     user: CommitUser
     lost: NamedFiles
     manifests: Sequence[NamedManifest]
     released: Sequence[Epoch]
+    untold: int
     newest_seal: Epoch | None
     quiet: bool
 
@@ -73,7 +80,16 @@ class Cleaned:
 class QueryCleaner:
     """What it remembers saves requests (seals and their links), or is about time (when it first saw what)."""
 
-    def __init__(self, store: CleanStore, table_format: TableFormat[Any], user: CommitUser, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: CleanStore,
+        table_format: TableFormat[Any],
+        user: CommitUser,
+        clock: Clock,
+        told: ToldUpTo | None = None,
+    ) -> None:
+        """`told` says how far listeners were told; None reads the places of all that ever listened."""
+        self._told = told or partial(told_up_to, store)
         self._store = store
         self._format = table_format
         self._user = user
@@ -136,7 +152,11 @@ class QueryCleaner:
             for epoch in links.keys() | manifests.keys()
         }
         young = self._young(manifests, now)
-        released = releasable(standings, self._committed_long_ago(table, marks, now), young)
+        committed = self._committed_long_ago(table, marks, now)
+        due = releasable(standings, committed, young)
+        told = await self._told(self._user) if due else None
+        released = due if committed is None or told is None else releasable(standings, min(committed, told), young)
+        untold = len(due) - len(released)
         newest = max(links, default=None)
         swept = {epoch for epoch in links if epoch > self._swept or (epoch == newest and epoch not in young)}
         judged = {epoch for epoch in swept.union(released) if epoch in manifests}
@@ -165,6 +185,7 @@ class QueryCleaner:
                 *(named for named in unsealed if named not in unnamed.damaged),
             ],
             released=released,
+            untold=untold,
             newest_seal=newest,
             quiet=not young
             and links.keys() | manifests.keys() <= {newest, *released, *(n.attempt.epoch for n in unsealed)},

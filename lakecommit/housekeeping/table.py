@@ -11,7 +11,7 @@ from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import TableFormat, TableState
 from lakecommit.housekeeping.batches import BatchCleaner
 from lakecommit.housekeeping.objects import CleanStore
-from lakecommit.housekeeping.queries import QueryCleaner
+from lakecommit.housekeeping.queries import QueryCleaner, ToldUpTo
 from lakecommit.model import CommitUser, Report
 from lakecommit.replay import StoredSeal
 
@@ -21,7 +21,9 @@ _log = logging.getLogger("lakecommit.housekeeping")
 class TableHousekeeper:
     """Never fails the writers: what goes wrong is logged, and tried again with the next step."""
 
-    def __init__(self, store: CleanStore, table_format: TableFormat[Any], clock: Clock) -> None:
+    def __init__(self, store: CleanStore, table_format: TableFormat[Any], clock: Clock, told: ToldUpTo) -> None:
+        """`told` knows all listeners of the process: nobody else's place holds anything back."""
+        self._told = told
         self._store = store
         self._format = table_format
         self._clock = clock
@@ -63,5 +65,5 @@ class TableHousekeeper:
 
     def _cleaner(self, user: CommitUser) -> QueryCleaner:
         if user not in self._queries:
-            self._queries[user] = QueryCleaner(self._store, self._format, user, self._clock)
+            self._queries[user] = QueryCleaner(self._store, self._format, user, self._clock, self._told)
         return self._queries[user]

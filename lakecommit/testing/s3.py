@@ -105,6 +105,10 @@ class LocalS3:
         """Adds this much to every request that begins from here on."""
         self._control("POST", {"delay_ms": delay_ms})
 
+    def set_slow(self, slow: Mapping[str, float]) -> None:
+        """Requests for keys with one of these parts in them take so many milliseconds more, from here on."""
+        self._control("POST", {"slow": dict(slow)})
+
     def _control(self, method: str, change: Mapping[str, object] | None = None) -> dict[str, Any]:
         body = self._request(method, CONTROL_PATH, None if change is None else json.dumps(change).encode())
         state: dict[str, Any] = json.loads(body)

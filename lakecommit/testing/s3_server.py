@@ -30,6 +30,7 @@ class Counted:
         self._application = application
         self._lock = threading.Lock()
         self._delay_ms = delay_ms
+        self._slow: dict[str, float] = {}
         self._sleep = sleep
         self._counts: Counter[str] = Counter()
         self._requests: deque[tuple[str, str]] = deque(maxlen=REQUESTS_KEPT)
@@ -41,7 +42,7 @@ class Counted:
         with self._lock:
             self._counts[kind] += 1
             self._requests.append((kind, key))
-            delay_ms = self._delay_ms
+            delay_ms = self._delay_ms + sum(more for part, more in self._slow.items() if part in key)
         if delay_ms:
             self._sleep(delay_ms / 1000)
         return self._application(environ, start_response)
@@ -53,6 +54,8 @@ class Counted:
         with self._lock:
             if "delay_ms" in change:
                 self._delay_ms = float(change["delay_ms"])
+            if "slow" in change:
+                self._slow = {str(part): float(more) for part, more in change["slow"].items()}
             if change.get("reset"):
                 self._counts.clear()
                 self._requests.clear()

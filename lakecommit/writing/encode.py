@@ -10,8 +10,9 @@ import pyarrow as pa
 from lakecommit import schema as schemas
 from lakecommit.formats.base import WritePlan
 from lakecommit.schema import Field
+from lakecommit.watermark import check_event_time_column
 from lakecommit.writing.columns import arrow_field, conform
-from lakecommit.writing.parquet_file import Body, RowSink
+from lakecommit.writing.parquet_file import Body, EventTimes, RowSink
 from lakecommit.writing.partitions import (
     PartitionKey,
     Segment,
@@ -38,6 +39,7 @@ class EncodedFile:
     size_bytes: int
     stats: str
     spool: Spool
+    event_times: EventTimes | None = None
 
 
 def encode(
@@ -47,7 +49,8 @@ def encode(
 
     `name` makes a file's base name from its number (0, 1, 2… in the order in which they are given). Memory is bounded
     as `WriterSettings` says. The rows of the first few partition values are encoded as they come, those of all others
-    are sorted on local disk first, so that a value has one file unless its size asks for more.
+    are sorted on local disk first, so that a value has one file unless its size asks for more. Raises `InvalidInput`
+    where the column that the settings name for event times is not there or holds none.
     """
     encoder = _Encoder(plan, settings, name)
     try:
@@ -70,6 +73,16 @@ class _Encoder:
         self._schema = pa.schema([arrow_field(field) for field in self._fields])
         self._file_schema = pa.schema(list(self._schema)[: len(data_fields)])
         self._leaves = stats_leaves(data_fields, plan.stats_columns)
+        self._event_column: str | None = None
+        self._event_partition: int | None = None
+        # Where the event time is a partition column, no file holds it: the moment of each of its values.
+        self._event_times: dict[str | None, EventTimes | None] = {}
+        if settings.event_time_column is not None:
+            event_field = check_event_time_column(columns.values(), settings.event_time_column)
+            if event_field in self._partition_fields:
+                self._event_partition = self._partition_fields.index(event_field)
+            else:
+                self._event_column = event_field.physical_name
         self._sinks: dict[PartitionKey, RowSink] = {}
         self._overflow: ExternalSort | None = None
         self._overflow_keys: dict[PartitionKey, int] = {}
@@ -114,8 +127,10 @@ class _Encoder:
             return
         width = len(self._file_schema)
         rows = pa.RecordBatch.from_arrays(chunk.columns[:width], schema=self._file_schema)
+        partition_columns = chunk.columns[width:]
         rest: list[Segment] = []
-        for segment in split(chunk, self._partition_fields, chunk.columns[width:]):
+        for segment in split(chunk, self._partition_fields, partition_columns):
+            self._note_event_time(segment, partition_columns)
             if segment.key in self._sinks or len(self._sinks) < self._settings.open_partitions:
                 # Taken one by one, so that rows which wait for a row group keep no other value's rows in memory.
                 own = rows if segment.rows is None else rows.take(segment.rows)
@@ -124,6 +139,14 @@ class _Encoder:
                 rest.append(segment)
         if rest:
             self._put_aside(rows, rest)
+
+    def _note_event_time(self, segment: Segment, partition_columns: list[pa.Array]) -> None:
+        if self._event_partition is None or segment.key[self._event_partition] in self._event_times:
+            return
+        # All rows of a segment have the same value.
+        row = 0 if segment.rows is None else segment.rows[0].as_py()
+        value = partition_columns[self._event_partition].slice(row, 1)
+        self._event_times[segment.key[self._event_partition]] = EventTimes.of(value)
 
     def _put_aside(self, rows: pa.RecordBatch, segments: list[Segment]) -> None:
         if self._overflow is None:
@@ -164,7 +187,7 @@ class _Encoder:
 
     def _new_sink(self, key: PartitionKey) -> RowSink:
         check_key_length(self._path(key, 0))
-        return RowSink(key, self._file_schema, self._leaves, self._settings)
+        return RowSink(key, self._file_schema, self._leaves, self._settings, self._event_column)
 
     def _path(self, key: PartitionKey, number: int) -> str:
         return directory_of(self._partition_fields, key) + self._name(number)
@@ -173,4 +196,7 @@ class _Encoder:
         path = check_key_length(self._path(body.key, self._files))
         self._files += 1
         values = {field.physical_name: value for field, value in zip(self._partition_fields, body.key, strict=True)}
-        return EncodedFile(path, values, body.rows, body.spool.size_bytes, body.stats, body.spool)
+        times = body.event_times
+        if self._event_partition is not None:
+            times = self._event_times[body.key[self._event_partition]]
+        return EncodedFile(path, values, body.rows, body.spool.size_bytes, body.stats, body.spool, times)

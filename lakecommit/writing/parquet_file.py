@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakecommit.watermark import storable
 from lakecommit.writing.partitions import PartitionKey
 from lakecommit.writing.settings import WriterSettings
 from lakecommit.writing.spool import Spool
@@ -19,6 +20,30 @@ from lakecommit.writing.stats import Leaf, Observed, stats_json
 _FILE_METADATA = {b"org.apache.spark.version": b"4.0.0"}
 _ROWS_WORTH_A_SAMPLE = 200_000
 _SAMPLE = 8192
+_DAY_US = 24 * 60 * 60 * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimes:
+    """The oldest and the newest event time of some rows, in microseconds since the Unix epoch."""
+
+    min_us: int
+    max_us: int
+
+    @staticmethod
+    def of(column: pa.Array | pa.ChunkedArray) -> EventTimes | None:
+        """Those of a column of dates, or of timestamps in microseconds; None where it has nothing but nulls."""
+        bounds = pc.min_max(column)
+        low, high = bounds["min"], bounds["max"]
+        if not low.is_valid:
+            return None
+        unit = _DAY_US if pa.types.is_date(column.type) else 1
+        return EventTimes(storable(low.value * unit), storable(high.value * unit))
+
+    def joined(self, other: EventTimes | None) -> EventTimes:
+        if other is None:
+            return self
+        return EventTimes(min(self.min_us, other.min_us), max(self.max_us, other.max_us))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +53,7 @@ class Body:
     key: PartitionKey
     rows: int
     stats: str
+    event_times: EventTimes | None
     spool: Spool
 
 
@@ -35,16 +61,23 @@ class RowSink:
     """Takes the rows of one partition value and gives complete files.
 
     Rows wait as Arrow data until they make up a row group; `buffered_bytes` says how many do, and `flush` writes them
-    as a row group at any time, so that the owner of many sinks can keep the sum bounded.
+    as a row group at any time, so that the owner of many sinks can keep the sum bounded. `event_column` is the column
+    of `schema` that holds event times, if any does.
     """
 
     def __init__(
-        self, key: PartitionKey, schema: pa.Schema, leaves: tuple[Leaf, ...], settings: WriterSettings
+        self,
+        key: PartitionKey,
+        schema: pa.Schema,
+        leaves: tuple[Leaf, ...],
+        settings: WriterSettings,
+        event_column: str | None = None,
     ) -> None:
         self._key = key
         self._schema = schema
         self._leaves = leaves
         self._settings = settings
+        self._event_column = event_column
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
         self.buffered_bytes = 0
@@ -73,7 +106,7 @@ class RowSink:
             return
         table = pa.Table.from_batches(self._waiting, self._schema)
         if self._file is None:
-            self._file = _OpenFile(table, self._leaves, self._settings)
+            self._file = _OpenFile(table, self._leaves, self._settings, self._event_column)
         arrow_bytes, self._waiting, self._waiting_rows, self.buffered_bytes = self.buffered_bytes, [], 0, 0
         encoded_bytes = self._file.write(table)
         self._expansion = max(1.0, arrow_bytes / max(1, encoded_bytes))
@@ -98,7 +131,7 @@ class RowSink:
     def _complete(self) -> Body:
         assert self._file is not None
         file, self._file = self._file, None
-        return Body(self._key, file.rows, file.close(), file.spool)
+        return Body(self._key, file.rows, file.close(), file.event_times, file.spool)
 
     def _group_limit_bytes(self) -> int:
         encoded = self._file.size_bytes if self._file else 0
@@ -131,9 +164,13 @@ class RowSink:
 class _OpenFile:
     """A file that is being written. `first` is what its first row group will hold; it is not written yet."""
 
-    def __init__(self, first: pa.Table, leaves: tuple[Leaf, ...], settings: WriterSettings) -> None:
+    def __init__(
+        self, first: pa.Table, leaves: tuple[Leaf, ...], settings: WriterSettings, event_column: str | None
+    ) -> None:
         self.spool = Spool(settings.spool_bytes, settings.local_dir)
         self.rows = 0
+        self.event_times: EventTimes | None = None
+        self._event_column = event_column
         self._leaves = leaves
         self._observed = Observed(leaves)
         self._footers: list[pq.FileMetaData] = []
@@ -159,6 +196,9 @@ class _OpenFile:
         before = self.spool.size_bytes
         self._writer.write_table(table, row_group_size=table.num_rows)
         self._observed.add(table)
+        if self._event_column is not None:
+            times = EventTimes.of(table.column(self._event_column))
+            self.event_times = times if self.event_times is None else self.event_times.joined(times)
         self.rows += table.num_rows
         return self.spool.size_bytes - before
 

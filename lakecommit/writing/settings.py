@@ -12,13 +12,15 @@ class WriterSettings:
     """How big files get and how much memory a task may take; `memory_bound_bytes` says what that comes to.
 
     `max_records_per_file` of 0 means no limit. `local_dir` is where large files and sorted runs are kept until they are
-    uploaded; None means the system's directory for temporary files.
+    uploaded; None means the system's directory for temporary files. `event_time_column` is the name of a top-level
+    column, the range of whose values is kept of each file; None keeps none.
     """
 
     target_file_size_bytes: int = 128 * MIB
     max_records_per_file: int = 0
     compression: str = "zstd"
     local_dir: str | None = None
+    event_time_column: str | None = None
 
     row_group_bytes: int = 64 * MIB
     row_group_rows: int = 1_000_000

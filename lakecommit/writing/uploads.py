@@ -110,10 +110,7 @@ class Uploads:
                 attempt=self._attempt,
                 number=len(self._manifests),
                 plan=self._plan,
-                files=tuple(
-                    DataFile(file.path, file.partition_values, file.rows, file.size_bytes, file.stats, created_ms)
-                    for file in files
-                ),
+                files=tuple(_data_file(file, created_ms) for file in files),
             )
         )
         group = asyncio.ensure_future(self._upload_group(len(self._manifests), manifest, files))
@@ -185,6 +182,20 @@ class _Deadline:
     def has_passed(self, clock: Clock) -> bool:
         # Either clock suffices: the wall clock may be set back, and some platforms' other clock stands still in sleep.
         return clock.wall_ms() > self.wall_ms or clock.boot_ms() > self.boot_ms
+
+
+def _data_file(file: EncodedFile, created_ms: int) -> DataFile:
+    times = file.event_times
+    return DataFile(
+        file.path,
+        file.partition_values,
+        file.rows,
+        file.size_bytes,
+        file.stats,
+        created_ms,
+        event_time_min_us=None if times is None else times.min_us,
+        event_time_max_us=None if times is None else times.max_us,
+    )
 
 
 _DEADLINE_TEXT = f"{UPLOAD_DEADLINE_MS // 60_000} minutes"

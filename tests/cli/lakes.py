@@ -95,9 +95,9 @@ class Lake:
 
     async def commit_async(self, user, epoch, *tasks, committer=None):
         reports = await self.reports(user, epoch, *tasks)
-        return await (committer or self.committer()).commit_epoch(
-            user, Epoch(epoch), reports, schema=SCHEMA, settings=SETTINGS, offsets=None
-        )
+        committer = committer or self.committer()
+        outcome = await committer.commit_epoch(user, Epoch(epoch), reports, schema=SCHEMA, settings=SETTINGS)
+        return outcome.version
 
     async def commit_batch_async(self, user, *tasks):
         reports = await self.reports(user, 0, *tasks)

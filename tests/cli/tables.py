@@ -7,6 +7,7 @@ from lakecommit.clock import SystemClock
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.model import Attempt, AttemptId, CommitUser, DataFile, Epoch, Manifest, Report, Seal, TaskId, Winner
 from lakecommit.schema import Field, Primitive, Struct, to_json
+from lakecommit.sealing import Offsets
 from lakecommit.state import codec, layout
 from lakecommit.storage.location import open_store
 from lakecommit.table_committer import TableCommitter, TableSettings
@@ -37,11 +38,11 @@ class TableInTheMaking:
         reports = [
             self.run_task(user, epoch, task) if rows else self._empty(user, epoch, task) for task in range(tasks)
         ]
-        return asyncio.run(
-            self._committer.commit_epoch(
-                user, Epoch(epoch), reports, schema=SCHEMA, settings=SETTINGS, offsets=json.dumps({"epoch": epoch})
-            )
+        offsets = Offsets(json.dumps({"epoch": epoch}))
+        outcome = asyncio.run(
+            self._committer.commit_epoch(user, Epoch(epoch), reports, schema=SCHEMA, settings=SETTINGS, offsets=offsets)
         )
+        return outcome.version
 
     def commit_batch(self, user=BATCH):
         reports = [self.run_task(user, 0, 0)]

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakecommit.cadence import Pace
 from lakecommit.clock import SystemClock
 from lakecommit.drafts import TableSettings
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
+from lakecommit.sealing import Offsets
 from lakecommit.storage.base import Created, Found, Unknown
 from lakecommit.storage.counting import CountingStore
 from lakecommit.storage.location import open_store
@@ -58,12 +60,28 @@ class FlakyStore:
         return outcome
 
 
+def hold(committer) -> None:
+    """It commits nothing from now on, as if its driver had died or its table had stopped answering."""
+    committer._snapshots._due_in_ms = lambda: None
+
+
+def let_go(committer) -> None:
+    del committer._snapshots._due_in_ms
+    committer._snapshots.wake()
+
+
 @dataclass
 class Table:
     location: str
     store: CountingStore
     flaky: FlakyStore
     _numbers: itertools.count = field(default_factory=itertools.count)
+
+    def idle_committer(self) -> TableCommitter:
+        """One that plans and seals, and commits nothing."""
+        committer = self.committer()
+        hold(committer)
+        return committer
 
     def committer(self) -> TableCommitter:
         """A committer as of another process: it shares nothing with the others but the store."""
@@ -88,9 +106,19 @@ class Table:
         return await self.commit(committer, epoch, reports, user=user, offsets=offsets)
 
     async def commit(self, committer, epoch, reports, *, user=QUERY, offsets=None):
-        return await committer.commit_epoch(
-            user, Epoch(epoch), reports, schema=SCHEMA, settings=SETTINGS, offsets=offsets
+        outcome = await committer.commit_epoch(
+            user, Epoch(epoch), reports, schema=SCHEMA, settings=SETTINGS, offsets=Offsets(offsets)
         )
+        assert not outcome.pending
+        return outcome.version
+
+    async def seal_only(self, committer, epoch, reports, *, user=QUERY, settings=SETTINGS) -> None:
+        """A driver that seals an epoch and dies before its version."""
+        hold(committer)
+        outcome = await committer.commit_epoch(
+            user, Epoch(epoch), reports, schema=SCHEMA, settings=settings, pace=Pace(commit_wait_ms=0)
+        )
+        assert outcome.pending
 
     async def actions(self) -> list[tuple[int, dict]]:
         found = []

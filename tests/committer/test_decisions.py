@@ -25,13 +25,15 @@ from lakecommit.committer import (
     winners_of,
 )
 from lakecommit.errors import ContradictoryState
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Marks, Report, TaskId
+from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Marks, Report, TaskId, Totals
 
 USER = CommitUser("query")
 
 
 def seal(epoch: int, *, empty: bool = False, offsets: str | None = "o") -> SealedEpoch:
-    return SealedEpoch(Epoch(epoch), f"digest {epoch}".encode(), offsets, empty)
+    return SealedEpoch(
+        Epoch(epoch), f"digest {epoch}".encode(), offsets, 0, Totals() if empty else Totals(1, 2, 20, 900)
+    )
 
 
 def started(mark: int | None = None, *pending: SealedEpoch, newest: SealedEpoch | None = None) -> Progress:

@@ -12,7 +12,7 @@ from lakecommit.model import CommitUser, Epoch
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found
 
-from .conftest import QUERY, SCHEMA, SETTINGS
+from .conftest import QUERY, SCHEMA, SETTINGS, let_go
 from .test_table_committer import batch, foreign_version, seal_only, version_path
 
 OTHER = CommitUser("99999999-2222-3333-4444-555555555555")
@@ -126,10 +126,11 @@ def test_an_epoch_of_another_query_that_no_longer_fits_is_left_pending(table):
     async def scenario():
         await table.epoch(table.committer(), 0, [1], user=OTHER)
         await seal_only(table, 0, [5])
-        committer = table.committer()
+        committer = table.idle_committer()
         await committer.plan(SCHEMA, SETTINGS, queries=[QUERY, OTHER])
         renamed = SCHEMA.replace('"text"', '"renamed"')
         await alter(table, 2, renamed)
+        let_go(committer)
         # A column is gone that both wrote: neither fits, and each is told about its own.
         for user, epoch in ((QUERY, 0), (OTHER, 1)):
             with pytest.raises(LakecommitError, match="text"):
@@ -184,7 +185,7 @@ def test_a_run_that_begins_never_waits_for_the_table(table):
     async def scenario():
         committer = table.committer()
         await table.epoch(committer, 0, [1])
-        async with committer._turn:
+        async with committer._queries.turn:
             committer.begin_run(QUERY)
         assert (await committer.plan(SCHEMA, SETTINGS, queries=[QUERY])).done == {QUERY: 0}
         # As the first of the new run, the newest epoch may come again.

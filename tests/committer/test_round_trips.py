@@ -63,7 +63,7 @@ def test_three_round_trips_to_the_seal_and_one_more_to_the_snapshot():
             began = clock.boot_ms() // 1000
             store.answered.clear()
             reports = await asyncio.gather(*(task(planned, epoch, number) for number in range(2)))
-            await committer.commit_epoch(QUERY, Epoch(epoch), reports, schema=SCHEMA, settings=SETTINGS, offsets=None)
+            await committer.commit_epoch(QUERY, Epoch(epoch), reports, schema=SCHEMA, settings=SETTINGS)
         return [(verb, _kind(path), second - began) for verb, path, second in store.answered]
 
     assert run_virtually(scenario) == [

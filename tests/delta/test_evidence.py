@@ -32,12 +32,21 @@ def named(store: FakeStore):
     return run(delta_on(store).named(PATHS))
 
 
+def attempts(*numbers: int) -> set[str]:
+    return {f"{number:032x}" for number in numbers}
+
+
+def ever_named(store: FakeStore, *numbers: int):
+    return run(delta_on(store).ever_named(attempts(*numbers)))
+
+
 def test_commits_name_what_they_add_and_what_they_remove(store):
     store.put_commit(0, *START, add(PATHS[0]), add(name(99)))
     store.put_commit(1, remove(PATHS[0]), add(f"day=1/{name(3)}".replace("=", "%3D")))
-    found = named(store)
-    assert found.paths == {PATHS[0], PATHS[3]}
-    assert found.whole
+    assert named(store) == {PATHS[0], PATHS[3]}
+    ever = ever_named(store, 0, 3, 5, 99)
+    assert ever.attempts == attempts(0, 3, 99)
+    assert ever.whole
 
 
 def test_a_checkpoint_stands_for_the_commits_before_it(store):
@@ -46,9 +55,10 @@ def test_a_checkpoint_stands_for_the_commits_before_it(store):
     store.objects["_delta_log/_last_checkpoint"] = json.dumps({"version": 5}).encode()
     store.put_commit(5, add(PATHS[6]))
     store.put_commit(6, add(PATHS[7]))
-    found = named(store)
-    assert found.paths == {PATHS[1], PATHS[2], PATHS[7]}, "what version 5 did is in the checkpoint or undone"
-    assert not found.whole
+    assert named(store) == {PATHS[1], PATHS[2], PATHS[7]}, "what version 5 did is in the checkpoint or undone"
+    ever = ever_named(store, *range(8))
+    assert ever.attempts == attempts(1, 2, 6, 7), "what it did is asked for, too"
+    assert not ever.whole
 
 
 def test_every_row_group_is_asked(store):
@@ -56,7 +66,7 @@ def test_every_row_group_is_asked(store):
         *START, *(add(path) for path in PATHS), row_group_size=2
     )
     store.put_commit(2, add(PATHS[0]))
-    assert named(store).paths == set(PATHS)
+    assert named(store) == set(PATHS)
 
 
 @pytest.mark.parametrize("form", ["json", "parquet"])
@@ -66,7 +76,7 @@ def test_sidecars_hold_the_files_of_a_v2_checkpoint(store, form):
     body = lines(*START, sidecar) if form == "json" else parquet_checkpoint(*START, sidecar)
     store.objects[f"_delta_log/00000000000000000003.checkpoint.11-22.{form}"] = body
     store.put_commit(3, *START)
-    assert named(store).paths == {PATHS[4], PATHS[5]}
+    assert named(store) == {PATHS[4], PATHS[5]}
 
 
 def test_a_log_with_a_hole_or_a_damaged_checkpoint_says_nothing(store):

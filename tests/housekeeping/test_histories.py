@@ -13,7 +13,7 @@ from lakecommit.housekeeping.batches import clean_dead_batch, survey_dead_batch
 from lakecommit.model import CommitUser, Epoch, Seal, TaskId, Winner
 from lakecommit.parallel import in_parallel
 from lakecommit.state import codec, layout
-from tests.committer.conftest import QUERY, SCHEMA, SETTINGS
+from tests.committer.conftest import QUERY, SCHEMA, SETTINGS, let_go
 from tests.committer.test_table_committer import foreign_version, seal_only
 
 from .test_replay import _checkpoint, new_table_id
@@ -49,16 +49,18 @@ def test_a_batch_write_that_finds_the_table_moved_on_tells_the_queries(table, pe
         await table.epoch(table.committer(), 0, [0])
         for epoch in range(1, 1 + pending):
             await seal_only(table, epoch, [epoch])
-        ours = table.committer()
+        ours = table.idle_committer()
         planned = await ours.plan(SCHEMA, SETTINGS, queries=[OTHER, QUERY])
         of_other = await table.report(planned, 0, 0, [100], user=OTHER)
         of_batch = await batch_report(table, ours, [200])
-        theirs = table.committer()
+        theirs = table.idle_committer()
         await theirs.plan(SCHEMA, SETTINGS, queries=[QUERY])
-        progress = theirs._progress[QUERY]
-        theirs._progress[QUERY] = replace(progress, pending=progress.pending[:1])
-        await theirs._commit_pending(QUERY, SETTINGS)
+        progress = theirs._queries._progress
+        progress[QUERY] = replace(progress[QUERY], pending=progress[QUERY].pending[:1])
+        let_go(theirs)
+        await theirs.drain()
         await commit_batch(ours, of_batch)
+        let_go(ours)
         await table.commit(ours, 0, [of_other], user=OTHER)
         assert await table.ids() == sorted([0, *range(1, 1 + pending), 100, 200]), "no path is added twice"
 
@@ -86,7 +88,7 @@ def test_one_querys_word_for_a_replaced_table_is_not_anothers(table):
         committer = table.committer()
         planned = await committer.plan(SCHEMA, ACCEPTING, queries=[OTHER, QUERY])
         report = await table.report(planned, 1, 0, [51], user=OTHER)
-        await committer.commit_epoch(OTHER, Epoch(1), [report], schema=SCHEMA, settings=ACCEPTING, offsets=None)
+        await committer.commit_epoch(OTHER, Epoch(1), [report], schema=SCHEMA, settings=ACCEPTING)
         assert await table.ids() == [1, 50, 51], "what the first has pending stays pending"
 
     run(scenario())

@@ -105,7 +105,7 @@ def test_a_replaced_table_is_refused_until_the_user_names_it(table):
         committer = table.committer()
         planned = await committer.plan(SCHEMA, accepting, queries=[QUERY])
         report = await table.report(planned, 1, 0, [2])
-        await committer.commit_epoch(QUERY, Epoch(1), [report], schema=SCHEMA, settings=accepting, offsets=None)
+        await committer.commit_epoch(QUERY, Epoch(1), [report], schema=SCHEMA, settings=accepting)
         await table.epoch(table.committer(), 2, [3])
         assert await table.ids() == [1, 2, 3]
 
@@ -158,7 +158,7 @@ def test_a_file_that_a_vacuum_took_is_named_after_a_day_and_not_asked_for_before
         report = await seal_only(table, 1, [2])
         manifest = codec.decode_manifest(report.manifests[0], "m")
         table.store.counts.clear()
-        await table.committer().plan(SCHEMA, SETTINGS, queries=[QUERY])
+        await table.idle_committer().plan(SCHEMA, SETTINGS, queries=[QUERY])
         assert table.store.counts["size"] == 0
         await table.store.delete([manifest.files[0].path])
         table.pass_minutes(DAY_MINUTES + 1)
@@ -188,7 +188,7 @@ def test_an_epoch_that_is_committed_and_released_between_the_reads_is_no_false_a
                 await other.tidy()
             return await table.store.get(path, **more)
 
-        slow._store = _Getting(table.flaky, meanwhile)
+        slow._queries._store = _Getting(table.flaky, meanwhile)
         await slow.plan(SCHEMA, SETTINGS, queries=[QUERY])
         report = await table.report(await slow.plan(SCHEMA, SETTINGS, queries=[QUERY]), 4, 0, [5])
         await table.commit(slow, 4, [report])
@@ -300,5 +300,35 @@ def test_a_user_whose_state_was_copied_from_elsewhere_is_refused(table):
         await table.store.put(layout.seal_path(other, Epoch(0)), found.body)
         with pytest.raises(CorruptState, match="copied from elsewhere"):
             await table.epoch(table.committer(), 0, [9], user=other)
+
+    run(scenario())
+
+
+def test_a_driver_that_sleeps_over_the_release_of_somebody_elses_seal_is_not_refused(table):
+    """Found by the simulation: it looks at the table, sleeps, and asks for manifests that were released meanwhile."""
+
+    async def scenario():
+        other, slow = table.committer(), table.committer()
+        await table.epoch(other, 0, [1])
+        planned = await slow.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        ours = await table.report(planned, 1, 0, [22])
+        theirs = await table.report(planned, 1, 0, [2])
+        await table.seal_only(table.committer(), 1, [theirs])
+        moved = False
+
+        async def meanwhile(path, **more):
+            nonlocal moved
+            if "/writers/" in path and not moved:
+                moved = True
+                for epoch in (2, 3):
+                    await table.epoch(other, epoch, [epoch + 1])
+                table.pass_minutes(21)
+                await other.tidy()
+            return await table.store.get(path, **more)
+
+        slow._sealer._store = _Getting(table.flaky, meanwhile)
+        await table.commit(slow, 1, [ours])
+        assert moved
+        assert await table.ids() == [1, 2, 3, 4], "theirs has won, once"
 
     run(scenario())

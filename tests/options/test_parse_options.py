@@ -33,6 +33,15 @@ def test_defaults():
     assert (options.table_properties, options.store_options) == ({}, {})
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+def test_defaults_of_pacing_and_event_times(streaming):
+    options = parse(streaming)
+    assert (options.commit_wait_ms, options.backlog_interval_ms) == (30_000, 30_000)
+    assert (options.max_pending_epochs, options.max_pending_files) == (1000, 100_000)
+    assert (options.max_pending_bytes, options.committer_memory_bytes) == (100 * 1024**3, 32 * 1024**2)
+    assert (options.event_time_column, options.watermark_delay_ms) == (None, 0)
+
+
 @pytest.mark.parametrize("name", ["maxRecordsPerFile", "maxrecordsperfile", "MAXRECORDSPERFILE"])
 def test_names_match_in_any_case(name):
     assert parse(**{name: "7"}).max_records_per_file == 7

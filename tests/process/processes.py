@@ -22,6 +22,8 @@ ROOT = Path(__file__).parent.parent.parent
 POLL_SECONDS = 0.005
 PATIENCE_SECONDS = 240
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
+# As /proc calls it.
+_STOPPED = "T"
 
 
 class DriverEnded(AssertionError):
@@ -111,8 +113,12 @@ class Driver:
         self._process.wait()
 
     def pause(self) -> None:
-        """Stops every process of the driver, workers included."""
-        self._send_all(signal.SIGSTOP)
+        """Stops every process of the driver, workers included, and those that are forked meanwhile."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while set(self._states().values()) - {_STOPPED}:
+            self._send_all(signal.SIGSTOP)
+            assert time.monotonic() < deadline, f"processes {self._all()} do not stop"
+            time.sleep(POLL_SECONDS)
 
     def wake(self) -> None:
         self._send_all(signal.SIGCONT)
@@ -143,7 +149,12 @@ class Driver:
 
     def _all(self) -> list[int]:
         """Every living process of the session that the driver leads: whatever it started, at any depth."""
-        return [pid for pid in _pids() if _session(pid) == self._process.pid]
+        return list(self._states())
+
+    def _states(self) -> dict[int, str]:
+        """The state of each of these."""
+        found = {pid: stat for pid in _pids() if (stat := _state_and_session(pid))}
+        return {pid: state for pid, (state, session) in found.items() if session == self._process.pid}
 
     def _send_all(self, number: int) -> None:
         for pid in self._all():
@@ -175,14 +186,14 @@ def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def _session(pid: int) -> int | None:
-    """The session of a process, None where it is gone or only waits to be collected by its parent."""
+def _state_and_session(pid: int) -> tuple[str, int] | None:
+    """Both of a process, None where it is gone or only waits to be collected by its parent."""
     try:
         # The name of the command comes first and may contain anything but a last parenthesis.
         state, _, _, session = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
     except OSError:
         return None
-    return None if state in "ZX" else int(session)
+    return None if state in "ZX" else (state, int(session))
 
 
 def _command(pid: int) -> bytes:

@@ -37,14 +37,23 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
+    # An error says what caused it, too.
+    "spark.sql.pyspark.jvmStacktrace.enabled": "true",
     "spark.sql.shuffle.partitions": "1",
+    # A driver that was paused finds its executor alive, however long the pause was.
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "3600s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
 
 
 def say(kind: str, text: str = "") -> None:
-    print(f"{kind} {text}".rstrip(), flush=True)
+    """Writes a line of its own, at once: listeners say something too, and the JVM writes its log to the same place.
+
+    The first newline ends a line that the JVM has half written.
+    """
+    line = f"{kind} {text}".rstrip()
+    os.write(sys.stdout.fileno(), f"\n{line}\n".encode())
 
 
 class Progress(StreamingQueryListener):
@@ -77,7 +86,8 @@ def end_with_the_test() -> None:
     """Kills this process and its JVM once the test's process is gone, also where that had no time to do it."""
 
     def wait() -> None:
-        sys.stdin.buffer.read()
+        # Not through `sys.stdin`: the interpreter cannot end while a thread reads from that.
+        os.read(0, 1)
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True).start()
@@ -91,6 +101,7 @@ def main(job: Job) -> int:
     query = (
         stream.repartition(job.partitions)
         .writeStream.format("lakecommit")
+        .option("backlogInterval", "0")
         .options(**job.options)
         .option("checkpointLocation", job.checkpoint)
         .trigger(availableNow=True)

@@ -5,17 +5,11 @@ from __future__ import annotations
 import pytest
 
 from .evidence import KINDS, Objects, assert_exactly_once
-from .streams import stream_on_disk
+from .kills import MOMENTS, STEPS
+from .pauses import assert_only_spark_minds, paused_at_steps
+from .streams import stream_on_disk, stream_on_s3
 
 pytestmark = pytest.mark.spark
-
-# How Spark says that another driver has written an entry of its checkpoint, or of a file source's own log:
-# the entry was there already, or it came while this driver renamed its own into place.
-SPARK_NOTICED = (
-    "CONCURRENT_STREAM_LOG_UPDATE",
-    "Multiple streaming jobs detected",
-    "Multiple streaming queries are concurrently using",
-)
 
 
 def test_a_paused_driver_wakes_up_beside_its_successor(start, tmp_path, rng):
@@ -31,9 +25,25 @@ def test_a_paused_driver_wakes_up_beside_its_successor(start, tmp_path, rng):
     old.wake()
     for driver in (old, successor):
         driver.wait()
-        # Whichever comes second to an entry of the checkpoint gives up. Nothing of ours may be the reason.
-        noticed = any(words in (driver.failure or "") for words in SPARK_NOTICED)
-        assert driver.ended or noticed, driver.text[-8000:]
+        # Whichever comes second to an entry of the checkpoint gives up.
+        assert_only_spark_minds(driver)
     if not (old.ended or successor.ended):
         start(stream.job()).finish()
+    assert_exactly_once(stream)
+
+
+@pytest.mark.soak
+def test_at_a_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy):
+    stream = stream_on_s3(tmp_path, 8, place_on_s3, proxy.endpoint)
+    paused_at_steps(start, stream, proxy, [(rng.choice([*STEPS]), rng.choice(MOMENTS))])
+    assert_exactly_once(stream)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_at_every_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy):
+    stream = stream_on_s3(tmp_path, 44, place_on_s3, proxy.endpoint)
+    pauses = [(step, moment) for step in STEPS for moment in MOMENTS]
+    rng.shuffle(pauses)
+    paused_at_steps(start, stream, proxy, pauses)
     assert_exactly_once(stream)

@@ -11,6 +11,7 @@ import threading
 from dataclasses import replace
 from multiprocessing import AuthenticationError, connection
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -40,6 +41,14 @@ class Scripted:
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
+
+    async def drain(self):
+        pass
+
+    async def settle_listeners(self):
+        pass
+
+    pending: ClassVar = {}
 
     async def tidy(self):
         self.tidied.release()

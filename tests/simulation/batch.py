@@ -9,9 +9,10 @@ from lakecommit.errors import Overtaken, StoreError
 from lakecommit.model import CommitUser, Epoch, Report
 from lakecommit.table_committer import TableCommitter
 
+from .committing import SCHEMA, SETTINGS, new_committer
+from .driver import Driver
 from .process import Process
 from .profile import MINUTE_MS
-from .spark import SCHEMA, SETTINGS, new_committer
 from .tasks import Job, TaskFailed, run_job
 from .violations import Violation
 from .world import World
@@ -35,15 +36,16 @@ class BatchWork:
 
 
 class BatchWrite:
-    """One try at it."""
+    """One try at it: in a process of its own, or in one that also runs queries into the table."""
 
-    def __init__(self, world: World, work: BatchWork) -> None:
+    def __init__(self, world: World, work: BatchWork, driver: Driver | None = None) -> None:
         work.tries += 1
         self.world = world
         self.work = work
         self.user = CommitUser(f"batch-{work.number}-{work.tries}")
         self.executors: list[Process] = []
-        self.process = Process(world, self.user, world.profile.driver_risk)
+        self.process = driver.process if driver else Process(world, self.user, world.profile.driver_risk)
+        self._driver = driver
         self._rows = work.rows()
 
     def start(self) -> None:
@@ -51,12 +53,15 @@ class BatchWrite:
         world.count("batch writes")
         world.model.expect_batch(self.user, self._rows)
         asked = "without txn" if txn is None else f"txn {txn.application_id} {txn.version}"
-        world.note(self.process.name, "starts", None, asked)
-        self.process.run(self._main())
+        world.note(self.user, "starts", None, f"{asked}, in {self.process.name}")
+        if self._driver is None:
+            self.process.run(self._main(new_committer(self.process)))
+        else:
+            world.count("batch writes in the process of a stream")
+            self.process.spawn(self._main(self._driver.committer))
 
-    async def _main(self) -> None:
-        world, name = self.world, self.process.name
-        committer = new_committer(self.process)
+    async def _main(self, committer: TableCommitter) -> None:
+        world, name = self.world, self.user
         reports: list[Report | None] = [None]
         try:
             planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=self.work.txn)
@@ -91,7 +96,7 @@ class BatchWrite:
 
     async def _tidy(self, committer: TableCommitter) -> None:
         """The process goes on for a while and cleans up behind itself, or ends at once."""
-        if self.world.rng.random() < 0.5:
+        if self._driver is not None or self.world.rng.random() < 0.5:
             return
         await committer.tidy()
         await self.process.sleep_ms(25 * MINUTE_MS)

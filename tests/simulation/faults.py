@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit import batch_commit, committer, drafts, replay, table_committer
+from lakecommit import batch_commit, committer, drafts, queries, replay, sealing, snapshots, table_committer
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import Moved
 from lakecommit.formats.delta import commit as versions
@@ -54,7 +55,7 @@ _NO_MARK_CHECK = patch.object(versions, "_check_marks", lambda state, draft: Non
 
 @fault
 def seal_without_create_if_absent() -> Iterator[None]:
-    with patch.object(table_committer, "create_once", _put_instead):
+    with patch.object(sealing, "create_once", _put_instead):
         yield
 
 
@@ -106,7 +107,7 @@ def mark_not_checked() -> Iterator[None]:
     def replayed(progress: Any, event: Any) -> Any:
         return _replayed(progress, replace(event, marks=Marks()))
 
-    real = table_committer.replay
+    real = queries.replay
 
     async def replay_all(store: Any, *args: Any, **more: Any) -> Any:
         return await real(store, *(Marks() if isinstance(each, Marks) else each for each in args), **more)
@@ -116,8 +117,8 @@ def mark_not_checked() -> Iterator[None]:
     with all_of(
         _NO_MARK_CHECK,
         patch.object(committer, "TRANSITIONS", transitions),
-        patch.object(table_committer, "replay", replay_all),
-        patch.object(table_committer, "check_dense", lambda user, marks, pending: None),
+        patch.object(queries, "replay", replay_all),
+        patch.object(replay, "check_dense", lambda user, marks, pending: None),
         patch.object(replay, "_check_never_held", _nothing),
     ):
         yield
@@ -132,20 +133,26 @@ def seals_read_before_the_mark() -> Iterator[None]:
     """A restart lists the seals and then looks at the table; nor does it notice that it has missed some of them."""
 
     async def replay_late(self: Any, user: Any, settings: Any) -> Any:
-        seen = await list_sealed(self._store, user)
-
-        async def remembered(store: Any, user: Any, start_after: Any = None) -> Any:
-            return [each for each in seen if start_after is None or layout.seal_path(user, each) > start_after]
-
-        await self._clock.sleep(5)
-        await self._look(user)
-        with patch.object(replay, "list_sealed_epochs", remembered):
+        token = seen.set(await list_sealed(self._store, user))
+        try:
+            await self._clock.sleep(5)
+            await self.look()
             return await real(self, user, settings)
+        finally:
+            seen.reset(token)
 
-    real, list_sealed = table_committer.TableCommitter._replay, replay.list_sealed_epochs
+    async def listed(store: Any, user: Any, start_after: Any = None) -> Any:
+        found = seen.get()
+        if found is None:
+            return await list_sealed(store, user, start_after)
+        return [each for each in found if start_after is None or layout.seal_path(user, each) > start_after]
+
+    seen: ContextVar[Any] = ContextVar("seen", default=None)
+    real, list_sealed = queries.Queries._replay, replay.list_sealed_epochs
     with all_of(
-        patch.object(table_committer.TableCommitter, "_replay", replay_late),
-        patch.object(table_committer, "knows_newest_seal", lambda progress: True),
+        patch.object(queries.Queries, "_replay", replay_late),
+        patch.object(replay, "list_sealed_epochs", listed),
+        patch.object(sealing, "knows_newest_seal", lambda progress: True),
     ):
         yield
 
@@ -156,7 +163,7 @@ def overlap_not_dropped_after_a_conflict() -> Iterator[None]:
         after = _marks_seen(progress, event)
         # Only what somebody else committed stays: our own run was the whole of it.
         ours = after.pending == () and event.marks.mark == (progress.pending[-1].epoch if progress.pending else None)
-        return after if ours else replace(after, pending=progress.pending)
+        return after if ours else replace(after, pending=progress.pending, load=progress.load)
 
     _marks_seen = committer._marks_seen
     transitions = {
@@ -168,12 +175,11 @@ def overlap_not_dropped_after_a_conflict() -> Iterator[None]:
 
 @fault
 def seals_without_their_chain() -> Iterator[None]:
-    real = table_committer.Seal
+    def seal(**fields: Any) -> Any:
+        return real(**{**fields, "previous": None})
 
-    def seal(user: Any, epoch: Any, winners: Any, previous: Any, *rest: Any) -> Any:
-        return real(user, epoch, winners, None, *rest)
-
-    with patch.object(table_committer, "Seal", seal):
+    real = sealing.Seal
+    with patch.object(sealing, "Seal", seal):
         yield
 
 
@@ -183,8 +189,8 @@ def loser_of_a_seal_commits_its_own_files() -> Iterator[None]:
         await real(*args, **more)
         return Mine(None)
 
-    real = table_committer.create_once
-    with patch.object(table_committer, "create_once", create_once):
+    real = sealing.create_once
+    with patch.object(sealing, "create_once", create_once):
         yield
 
 
@@ -195,7 +201,7 @@ def own_mark_left_behind() -> Iterator[None]:
         return replace(draft, marks=tuple(mark for mark in draft.marks if not mark[0].startswith("lakecommit:")))
 
     real = drafts.stream_draft
-    with patch.object(table_committer, "stream_draft", stream_draft):
+    with patch.object(snapshots, "stream_draft", stream_draft):
         yield
 
 
@@ -238,7 +244,7 @@ def unknown_outcome_deletes() -> Iterator[None]:
         try:
             return await real(self, user, epoch, reports, **more)
         except LakecommitError:
-            await self._store.delete(_files(reports))
+            await self._queries._store.delete(_files(reports))
             raise
 
     real = table_committer.TableCommitter.commit_epoch
@@ -249,7 +255,7 @@ def unknown_outcome_deletes() -> Iterator[None]:
 @fault
 def abort_deletes_after_a_failed_commit() -> Iterator[None]:
     async def abort_batch(self: Any, user: Any, reports: Any) -> None:
-        await self._store.delete(_files(reports))
+        await self._queries._store.delete(_files(reports))
 
     with patch.object(table_committer.TableCommitter, "abort_batch", abort_batch, create=True):
         yield

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .names import owner_of_data, rows_of
-from .process import WALL_START_MS
+from .process import WALL_START_MS, Process
+from .runs import Load, passed_over
 from .violations import Violation
 
 if TYPE_CHECKING:
@@ -44,7 +45,11 @@ class LogModel:
         """When the snapshot that holds `epoch` was made, as it says itself: it may have landed later."""
         return next((at for _, mark, at in self._history.get(user, ()) if mark >= epoch), None)
 
-    def version_created(self, number: int, body: bytes) -> None:
+    def mark_in(self, user: str, version: int) -> int | None:
+        """The mark that `version` sets."""
+        return next((mark for number, mark, _ in self._history.get(user, ()) if number == version), None)
+
+    def version_created(self, number: int, body: bytes, who: Process | None) -> None:
         if number != self.version + 1:
             raise Violation(f"version {number} is created after version {self.version}")
         self.version = number
@@ -68,6 +73,7 @@ class LogModel:
             elif kind == "protocol":
                 self.protocol = action
         self._check_files(number, marks, adds, info)
+        self._check_runs(number, marks, info, who)
         self._move(number, marks)
 
     def _removed(self, number: int, action: dict[str, Any]) -> None:
@@ -129,6 +135,31 @@ class LogModel:
                 if rows != model.epochs[user, epoch][1]:
                     raise Violation(f"version {number} adds other rows of epoch {epoch} of {user} than were planned")
                 self._world.count("epochs committed")
+
+    def _check_runs(self, number: int, marks: dict[str, int], info: dict[str, Any], who: Process | None) -> None:
+        """What a version says of the runs in it, and whether it was time for it."""
+        model = self._model
+        runs = {user: (self.marks.get(user, -1) + 1, mark) for user, mark in marks.items() if (user, 0) in model.epochs}
+        if not runs:
+            return
+        details = info["lakecommit"]
+        if details["epochs"] != {user: list(run) for user, run in runs.items()}:
+            raise Violation(f"version {number} has {runs} and speaks of {details['epochs']}")
+        model.watermarks.committed(number, {user: last for user, (_, last) in runs.items()}, details.get("watermarks"))
+        if len(runs) > 1:
+            self._world.count("snapshots of two queries")
+        if any(first < last for first, last in runs.values()):
+            self._world.count("snapshots of several epochs")
+        profile = self._world.profile
+        if who is not None and not (profile.store_fault or profile.disk_full or profile.disk_damage):
+            passed_over(who, runs)
+        for user, (first, last) in runs.items():
+            run = None if who is None else who.runs.get(user)
+            if run is None:
+                continue
+            if info.get("userMetadata") not in run.metadata_of_a_version():
+                raise Violation(f"version {number} has the metadata of another query than {user}")
+            run.committed(Load.of(model.seals[user, epoch] for epoch in range(first, last + 1)))
 
     def _check_batches(self, number: int, by_epoch: dict[tuple[str, int], list[str]], info: dict[str, Any]) -> None:
         for (user, epoch), added in by_epoch.items():

@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-# A run that takes more steps than this goes round in circles.
+# A run that takes more steps than this goes round in circles, and so does a moment with more.
 MAX_STEPS = 400_000
+MAX_STEPS_IN_A_MOMENT = 20_000
 
 
 class Stuck(Exception):
@@ -71,12 +72,16 @@ class SimLoop(asyncio.AbstractEventLoop):
     def _run_until(self, done: Callable[[], bool]) -> None:
         ready, timers = self._ready, self._timers
         for _ in range(MAX_STEPS):
+            left = MAX_STEPS_IN_A_MOMENT
             while ready:
                 callback, args, context = ready.popleft()
                 if context is None:
                     callback(*args)
                 else:
                     context.run(callback, *args)
+                left -= 1
+                if not left:
+                    raise Stuck(f"time does not pass, whatever is done, at {self.now} ms")
             if done():
                 return
             if not timers:

@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from lakecommit.formats.base import WritePlan
 from lakecommit.formats.delta import creation, log, table
+from lakecommit.state import codec
 from lakecommit.state.container import RecordKind
 
 _SIZE = 4096
@@ -27,6 +28,9 @@ def remembering() -> Iterator[None]:
         (creation, "parse"),
         (WritePlan, "to_json"),
         (RecordKind, "_payload"),
+        (RecordKind, "decode"),
+        (codec, "decode_manifest"),
+        (codec, "decode_seal"),
     ]
     patches = [patch.object(owner, name, lru_cache(_SIZE)(getattr(owner, name))) for owner, name in targets]
     for each in patches:

@@ -8,13 +8,16 @@ those of the design's invariants.
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import TYPE_CHECKING
 
 from .log_model import LogModel
-from .names import ManifestRecord, Owner, SealRecord, owner_of_data, read_manifest, read_seal, seal_epoch
+from .names import ManifestRecord, Owner, SealRecord, owner_of_data, read_manifest, read_seal, rows_of, seal_epoch
 from .process import Process
 from .profile import MINUTE_MS
+from .runs import Load
 from .violations import Violation
+from .watermarks import Watermarks
 
 if TYPE_CHECKING:
     from .world import World
@@ -39,6 +42,9 @@ class Model:
         self.epochs: dict[tuple[str, int], tuple[str, frozenset[int]]] = {}
         self.batches: dict[str, frozenset[int]] = {}
         self.commits_begun: set[str] = set()
+        self.watermarks = Watermarks(world)
+        # By process, the epochs whose seals it has created.
+        self.sealed_by: dict[str, set[tuple[str, int]]] = {}
 
     # What the simulated Spark says it will do.
 
@@ -53,18 +59,52 @@ class Model:
 
     # What was answered.
 
-    def epoch_committed(self, user: str, epoch: int, version: int | None) -> None:
-        """`commit_epoch` returned: the epoch is sealed, once, and in the table or without rows."""
+    def epoch_committed(self, user: str, epoch: int, version: int | None, pending: bool) -> None:
+        """`commit_epoch` returned: the epoch is sealed, once, and in the table, without rows or said to be pending."""
         mark = self.log.marks.get(user, -1)
         if mark >= epoch:
             if version is not None and self.log.mark_at(user, version) < epoch:
                 raise Violation(f"epoch {epoch} of {user} is said to be in version {version}, and is not")
             return
-        seal = self.seals.get((user, epoch))
-        if seal is None:
-            raise Violation(f"epoch {epoch} of {user} is said to be committed and has no seal")
+        if (user, epoch) not in self.seals:
+            raise Violation(f"epoch {epoch} of {user} is said to be sealed and has no seal")
+        if pending and version is None:
+            return
         if version is not None or any(self.epochs[user, each][1] for each in range(mark + 1, epoch + 1)):
             raise Violation(f"epoch {epoch} of {user} is said to be committed, but the mark is at {mark}")
+
+    def drained(self, process: Process) -> None:
+        """`drain` returned: nothing that the process has sealed is pending."""
+        for user in process.runs:
+            self.all_committed(process, user, "drained")
+
+    def all_committed(self, process: Process, user: str, when: str) -> None:
+        mark = self.log.marks.get(user, -1)
+        newest = max((epoch for name, epoch in self.sealed_by.get(process.name, ()) if name == user), default=-1)
+        pending = [epoch for epoch in range(mark + 1, newest + 1) if self.seals[user, epoch].files]
+        if pending:
+            raise Violation(f"{process.name} has sealed epochs {pending} of {user}, said {when} to be committed")
+
+    def told(self, user: str, epoch: int, version: int) -> None:
+        """A listener is told of a snapshot."""
+        if self.log.mark_in(user, version) != epoch:
+            raise Violation(f"version {version} is said to bring {user} to epoch {epoch}")
+
+    def load(self, user: str) -> Load:
+        """What is sealed and not committed."""
+        first, epochs = self.log.marks.get(user, -1) + 1, []
+        while (user, first + len(epochs)) in self.seals:
+            epochs.append(self.seals[user, first + len(epochs)])
+        return Load.of(epochs)
+
+    def newest_pending(self, user: str) -> int | None:
+        mark = self.log.marks.get(user, -1)
+        return max((epoch for name, epoch in self.seals if name == user and epoch > mark), default=None)
+
+    def backlogs_left(self, user: str, epoch: int) -> list[dict[str, int]]:
+        """What the newest seal says of the backlog, for a run that begins with `epoch`: that one may be sealed."""
+        seals = [self.seals[user, each] for each in (epoch - 1, epoch) if (user, each) in self.seals]
+        return [json.loads(seal.backlog) if seal.backlog else {} for seal in seals] or [{}]
 
     def batch_committed(self, user: str) -> None:
         if user not in self.log.batch_versions:
@@ -84,19 +124,20 @@ class Model:
             # 7. state outlives uploads
             raise Violation(f"{who.name} begins an upload more than ten minutes after its manifest: {path}")
 
-    def written(self, path: str, body: bytes, before: bytes | None, who: Process | None) -> None:
+    def written(self, path: str, body: bytes, before: bytes | None, who: Process | None, *, late: bool = False) -> None:
         if before is not None and before != body and path != LAST_CHECKPOINT:
             # 3. sealed once; and nothing else is ever written anew, either
             raise Violation(f"{path} is overwritten with something else")
         if path.startswith(LOG):
             if before is None and path.endswith(".json") and path[len(LOG) + 20] == "." and len(path) == len(LOG) + 25:
-                self.log.version_created(int(path[len(LOG) : len(LOG) + 20]), body)
+                number = int(path[len(LOG) : len(LOG) + 20])
+                self.log.version_created(number, body, None if late else who)
         elif not path.startswith(STATE):
             if who is not None:
                 self.users_of.setdefault(path, self._user_naming(path))
         elif "/seals/" in path:
             if before is None:
-                self._sealed(path, body)
+                self._sealed(path, body, who, late=late)
         elif "/writers/" in path and before is None:
             self._manifest_written(path, body)
 
@@ -127,7 +168,7 @@ class Model:
             if owner_of_data(file, record.owner.user) != record.owner:
                 raise Violation(f"{path} names a file of another attempt: {file}")
 
-    def _sealed(self, path: str, body: bytes) -> None:
+    def _sealed(self, path: str, body: bytes, who: Process | None, *, late: bool) -> None:
         seal = read_seal(path, body)
         key = (seal.user, seal.epoch)
         self._world.count("epochs sealed")
@@ -144,6 +185,23 @@ class Model:
         if seal.offsets is not None and seal.offsets != offsets:
             raise Violation(f"epoch {seal.epoch} of {seal.user} is sealed with offsets {seal.offsets}, not {offsets}")
         seal.files = self.files_of(seal)
+        run = None if who is None else who.runs.get(seal.user)
+        self._check_totals(seal)
+        self.watermarks.sealed(seal, 0 if run is None else run.delay_us)
+        if late or who is None:
+            return
+        self.sealed_by.setdefault(who.name, set()).add(key)
+        if run is not None:
+            run.sealed(seal, self.load(seal.user))
+
+    def _check_totals(self, seal: SealRecord) -> None:
+        bodies = [self._world.objects.bodies[file][0] for file in seal.files]
+        seal.size_bytes = sum(map(len, bodies))
+        found = (len(bodies), sum(len(rows_of(body)) for body in bodies), seal.size_bytes)
+        if seal.totals != found:
+            raise Violation(
+                f"the seal of epoch {seal.epoch} speaks of {seal.totals} files, rows and bytes, not {found}"
+            )
 
     def _check_chain(self, seal: SealRecord) -> None:
         # 4. dense, and 5. chained

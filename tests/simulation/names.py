@@ -28,7 +28,10 @@ class ManifestRecord:
 
 @dataclass(slots=True)
 class SealRecord:
-    """A seal that was stored. `counts` says that its epoch was after the mark when it was created."""
+    """A seal that was stored. `counts` says that its epoch was after the mark when it was created.
+
+    `totals` are the files, rows and bytes that it speaks of.
+    """
 
     user: str
     epoch: int
@@ -36,8 +39,12 @@ class SealRecord:
     previous: bytes | None
     offsets: str | None
     winners: dict[int, tuple[str, int, bytes]]
+    totals: tuple[int, int, int]
+    watermark_us: int | None
+    backlog: str | None
     counts: bool = True
     files: tuple[str, ...] = field(default=())
+    size_bytes: int = 0
 
     def names(self, owner: Owner) -> bool:
         winner = self.winners.get(owner.task)
@@ -75,7 +82,17 @@ def read_seal(path: str, body: bytes) -> SealRecord:
     winners = {each["task"]: (each["attempt"], each["manifests"], each["digest"]) for each in record["winners"]}
     if (record["user"], record["epoch"]) != (user, epoch):
         raise ValueError(f"{path} is of another epoch")
-    return SealRecord(user, epoch, codec.digest_of([body]), record["previous"], record["offsets"], winners)
+    return SealRecord(
+        user=user,
+        epoch=epoch,
+        digest=codec.digest_of([body]),
+        previous=record["previous"],
+        offsets=record["offsets"],
+        winners=winners,
+        totals=(record["files"], record["rows"], record["size_bytes"]),
+        watermark_us=record["watermark_us"],
+        backlog=record["backlog"],
+    )
 
 
 def rows_of(body: bytes) -> list[int]:

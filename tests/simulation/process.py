@@ -12,10 +12,14 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .runs import RunView
     from .world import World
 
 CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 WALL_START_MS = 1_767_225_600_000
+MAX_QUESTIONS = 5_000
+# Tasks of the committer that answer to nobody, so that what they fail with would be seen by nobody.
+NOBODY_WAITS_FOR = frozenset({"Snapshots._commit_all"})
 
 
 class Process:
@@ -27,6 +31,11 @@ class Process:
         self.alive = True
         self.frozen = False
         self.attempt: str | None = None
+        # What its committer was asked for, by query.
+        self.runs: dict[str, RunView] = {}
+        self.sleeps = 0
+        # Whether no other driver of its queries lived at any time during its life.
+        self.alone = True
         self.on_end: Callable[[Process], None] = lambda process: None
         self.on_freeze: Callable[[Process], None] = lambda process: None
         self.clock = ProcessClock(self)
@@ -42,8 +51,16 @@ class Process:
         task = context.run(self.world.loop.create_task, main)
         task.add_done_callback(self._main_ended)
 
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs `work` in this process beside its main program; it ends with the process."""
+        context = contextvars.copy_context()
+        context.run(CURRENT.set, self)
+        context.run(self.world.loop.create_task, work).add_done_callback(self._judge)
+
     def own(self, task: asyncio.Task[Any]) -> None:
         self._tasks.append(task)
+        if task.get_coro().__qualname__ in NOBODY_WAITS_FOR:  # type: ignore[union-attr]
+            task.add_done_callback(self._judge)
         if not self.alive:
             task.cancel()
 
@@ -56,6 +73,7 @@ class Process:
     def freeze(self, ms: int) -> None:
         world = self.world
         self.frozen = True
+        self.sleeps += 1
         world.note(self.name, "falls asleep", None, f"for {ms / 1000:.0f} s")
         world.count("sleeps")
         if ms > 20 * 60_000:
@@ -126,12 +144,17 @@ class Process:
         self.frozen = False
         self.world.note(self.name, "wakes up")
         stalled, self._stalled = self._stalled, []
+        loop = self.world.loop
         for future, value in stalled:
-            self.deliver(future, value)
+            # One by one: each may be the moment in which it falls asleep again.
+            loop.at(loop.now, self.deliver, future, value)
 
-    def _main_ended(self, task: asyncio.Task[None]) -> None:
+    def _judge(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             self.world.unexpected(self, task.exception())
+
+    def _main_ended(self, task: asyncio.Task[None]) -> None:
+        self._judge(task)
         if self.alive:
             self._end()
 
@@ -151,12 +174,21 @@ class ProcessClock:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._loop = process.world.loop
+        self._asked_at = 0
+        self._asked = 0
 
     def wall_ms(self) -> int:
         return WALL_START_MS + self._loop.now
 
     def boot_ms(self) -> int:
-        return self._loop.now
+        """Fails where it is asked again and again while time stands still: somebody goes round in a circle."""
+        now = self._loop.now
+        if now != self._asked_at:
+            self._asked_at, self._asked = now, 0
+        self._asked += 1
+        if self._asked > MAX_QUESTIONS:
+            raise RuntimeError(f"{self._process.name} goes round in a circle")
+        return now
 
     async def sleep(self, seconds: float) -> None:
         await self._process.sleep_ms(max(0, round(seconds * 1000)))

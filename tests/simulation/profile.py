@@ -6,14 +6,34 @@ next.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
+T = TypeVar("T")
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 # A request that the store has taken takes effect within this time, however late; the design leaves out longer ones.
 LATEST_EFFECT_MS = 9 * MINUTE_MS
 SLOWEST_MS = 2 * MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a query may be pending: `maxPendingEpochs`, `…Files` and `…Bytes`."""
+
+    epochs: int = 1000
+    files: int = 100_000
+    size_bytes: int = 100 * 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a committer has for the manifests of pending epochs."""
+
+    limit_bytes: int = 32 * 2**20
+    segment_bytes: int = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +67,21 @@ class Profile:
     linger_ms: int
     cleaners: int
     recoveries: int
+    wait_ms: int | None
+    limits: Limits
+    slow_table: float
+    memory: Memory
+    disk_full: float
+    disk_damage: float
+    interval_ms: int
+    backlog: float
+    event_times: float
+    metadata: tuple[str | None, ...]
+    patience_ms: int
+    stops: float
+    late_news: float
+    drains: float
+    shared_process: float
 
     def sleep_ms(self, rng: Random) -> int:
         low, high = self.sleeps[int(rng.random() * len(self.sleeps))]
@@ -61,6 +96,17 @@ _SLEEPS = (
     (25 * MINUTE_MS, 90 * MINUTE_MS),
     (2 * HOUR_MS, 30 * HOUR_MS),
 )
+# How long an epoch waits for its snapshot.
+WAITS = (None, None, 30_000, 30_000, 0, 0, 700, 5_000, 10 * MINUTE_MS)
+_LIMITS = (
+    Limits(epochs=1),
+    Limits(epochs=2),
+    Limits(epochs=3),
+    Limits(files=1),
+    Limits(files=4),
+    Limits(size_bytes=25),
+)
+_INTERVALS = (500, 5_000, 30_000, 10 * MINUTE_MS)
 _TRIGGERS = (0, 0, 100, 5_000, 40_000, 4 * MINUTE_MS, 15 * MINUTE_MS)
 
 
@@ -76,15 +122,25 @@ def draw_profile(rng: Random) -> Profile:
     def rate(name: str, chance: float, low: float, high: float) -> float:
         return low + rng.random() * (high - low) if on(name, chance) else 0.0
 
-    sleeps = tuple(each for each in _SLEEPS if rng.random() < 0.5) or (_SLEEPS[int(rng.random() * len(_SLEEPS))],)
+    def one_of(choices: Sequence[T]) -> T:
+        return choices[int(rng.random() * len(choices))]
+
+    sleeps = tuple(each for each in _SLEEPS if rng.random() < 0.5) or (one_of(_SLEEPS),)
+    two = on("two queries", 0.22)
+    slow_table = rate("slow table", 0.3, 0.2, 1.0)
+    backlog = rate("backlog", 0.35, 0.3, 1.0)
+    # What makes epochs gather goes with what happens when many have gathered.
+    gathers = bool(slow_table or backlog)
+    long = on("long streams", 0.4 if gathers else 0.1)
+    spill = on("little memory", 0.45 if gathers else 0.1)
     return Profile(
-        queries=2 if on("two queries", 0.12) else 1,
-        epochs=2 + int(rng.random() * 4),
+        queries=2 if two else 1,
+        epochs=(5 if long else 2) + int(rng.random() * 3),
         partitions=1 + int(rng.random() * 3),
-        trigger_ms=_TRIGGERS[int(rng.random() * len(_TRIGGERS))],
-        latency_ms=(5, 40, 400, 4_000)[int(rng.random() * 4)],
-        page_objects=(2, 5, 1000)[int(rng.random() * 3)],
-        inline=rate("inline committers", 0.25, 0.2, 1.0),
+        trigger_ms=one_of(_TRIGGERS[:4] if gathers else _TRIGGERS),
+        latency_ms=one_of((5, 40, 400, 4_000)),
+        page_objects=one_of((2, 5, 1000)),
+        inline=rate("inline committers", 0.2, 0.2, 1.0),
         empty=rate("empty epochs", 0.3, 0.1, 0.7),
         driver_risk=(rate("drivers die", 0.5, 0.005, 0.05), rate("drivers sleep", 0.5, 0.01, 0.05)),
         task_risk=(rate("tasks die", 0.4, 0.01, 0.08), rate("tasks sleep", 0.4, 0.01, 0.1)),
@@ -97,12 +153,27 @@ def draw_profile(rng: Random) -> Profile:
         restart_in_place=rate("restart in the same process", 0.4, 0.3, 1.0),
         foreign=1 + int(rng.random() * 6) if on("foreign writer", 0.4) else 0,
         clean_log=on("log cleaned up", 0.5),
-        batches=1 + int(rng.random() * 3) if on("batch writes", 0.3) else 0,
+        batches=1 + int(rng.random() * 3) if on("batch writes", 0.25) else 0,
         many_manifests=rate("many manifests", 0.3, 0.3, 1.0),
-        max_runs=2 + int(rng.random() * 4),
-        tidy_ms=(20_000, MINUTE_MS, 7 * MINUTE_MS, 21 * MINUTE_MS)[int(rng.random() * 4)],
-        linger_ms=(0, 25 * MINUTE_MS, HOUR_MS)[int(rng.random() * 3)],
-        cleaners=1 + int(rng.random() * 2) if on("cleaners", 0.3) else 0,
+        max_runs=2 + int(rng.random() * 3),
+        tidy_ms=one_of((20_000, MINUTE_MS, 7 * MINUTE_MS, 21 * MINUTE_MS)),
+        linger_ms=one_of((0, 25 * MINUTE_MS, HOUR_MS)),
+        cleaners=1 + int(rng.random() * 2) if on("cleaners", 0.25) else 0,
         recoveries=1 + int(rng.random() * 3) if on("recoveries", 0.25) else 0,
+        wait_ms=one_of(WAITS[4:8] if slow_table and rng.random() < 0.6 else WAITS),
+        limits=one_of(_LIMITS) if on("small limits", 0.4 if gathers else 0.2) else Limits(),
+        slow_table=slow_table,
+        memory=Memory(one_of((200, 2_600, 2_600, 4_000)), one_of((1, 3_000, 2**20, 2**20))) if spill else Memory(),
+        disk_full=rate("local disk is full", 0.4, 0.03, 0.3) if spill else 0.0,
+        disk_damage=rate("local disk does damage", 0.2, 0.05, 0.3) if spill else 0.0,
+        interval_ms=one_of(_INTERVALS),
+        backlog=backlog,
+        event_times=rate("event times", 0.4, 0.3, 1.0),
+        metadata=("this", "that") if on("metadata of their own", 0.6 if two else 0.1) else (None, None),
+        patience_ms=one_of((0, 20_000, 10 * MINUTE_MS)),
+        stops=rate("queries are stopped", 0.2, 0.05, 0.3),
+        late_news=rate("ends are told late", 0.3, 0.3, 1.0),
+        drains=one_of((0.0, 0.5, 1.0)),
+        shared_process=rate("batch writes of a driver", 0.5, 0.5, 1.0),
         troubles=tuple(troubles),
     )

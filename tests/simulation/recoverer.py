@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from lakecommit.errors import CommitFailed, StoreError
-from lakecommit.formats.delta import DeltaFormat
+from lakecommit.errors import CommitFailed, CorruptState, LocalDiskFailed, StoreError
 from lakecommit.model import CommitUser
-from lakecommit.table_committer import TableCommitter
 
+from .committing import SETTINGS, new_committer
 from .process import Process
-from .spark import SETTINGS
-from .store import Handle
+from .runs import RunView
 from .world import World
 
 
 class Recoverer:
     def __init__(self, world: World, user: CommitUser) -> None:
         self.process = Process(world, f"recoverer {world.new_number()}", world.profile.driver_risk)
+        self.process.runs[user] = RunView(self.process, user)
         self._user = user
 
     def start(self) -> None:
@@ -25,11 +24,15 @@ class Recoverer:
 
     async def _main(self) -> None:
         process, world = self.process, self.process.world
-        store = Handle(process)
-        table = DeltaFormat(store, clock=process.clock, new_id=world.new_id, random=world.rng.random)
-        committer = TableCommitter(store, table, clock=process.clock, new_id=world.new_id, random=world.rng.random)
+        pending = world.model.newest_pending(self._user)
         try:
-            version = await committer.commit_pending(self._user, SETTINGS)
-            world.note(process.name, "recovers", None, f"{self._user}: version {version}")
-        except (StoreError, CommitFailed) as error:
+            version = await new_committer(process).commit_pending(self._user, SETTINGS)
+        except (StoreError, CommitFailed, LocalDiskFailed, CorruptState) as error:
             world.note(process.name, "fails", None, error)
+            if isinstance(error, CorruptState) and "local segment" not in str(error):
+                raise
+            return
+        world.note(process.name, "recovers", None, f"{self._user}: version {version}")
+        if pending is not None:
+            world.count("recoveries of something pending")
+            world.model.epoch_committed(self._user, pending, version, pending=False)

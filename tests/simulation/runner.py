@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .memo import remembering
+from .process import CURRENT
 from .scenario import Scenario
 from .world import World
 
@@ -102,11 +103,14 @@ def _trace(seed: int) -> str:
 
 @contextmanager
 def _running(fault: str | None) -> Iterator[None]:
-    """What holds while seeds run: pure functions are remembered, nothing is logged, garbage waits."""
+    """What holds while seeds run: pure functions are remembered, what is logged is watched, garbage waits."""
     # What is there before the first seed is never garbage; each seed leaves cycles, which are swept now and then.
     gc.disable()
     gc.freeze()
-    logging.disable()
+    loggers, alarm = logging.getLogger("lakecommit"), _Alarm()
+    logging.disable(logging.INFO)
+    loggers.addHandler(alarm)
+    loggers.propagate = False
     try:
         with remembering(), _fault(fault), warnings.catch_warnings():
             # A coroutine of a process that was killed before it began.
@@ -115,14 +119,29 @@ def _running(fault: str | None) -> Iterator[None]:
             gc.collect()
     finally:
         logging.disable(logging.NOTSET)
+        loggers.removeHandler(alarm)
+        loggers.propagate = True
         gc.unfreeze()
         gc.enable()
+
+
+class _Alarm(logging.Handler):
+    """What is logged with a traceback is a bug, whatever was made of it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        process = CURRENT.get()
+        if process is None:
+            return
+        if record.exc_info and record.exc_info[1] is not None:
+            process.world.unexpected(process, record.exc_info[1])
+        if "pending epochs are tried again" in record.msg:
+            process.world.count("commits tried again after a while")
 
 
 def _fault(name: str | None) -> AbstractContextManager[Any]:
     if name is None:
         return nullcontext()
-    from . import cleaning_faults  # noqa: F401, PLC0415 (registers its own)
+    from . import cleaning_faults, pending_faults  # noqa: F401, PLC0415 (they register their own)
     from .faults import FAULTS  # noqa: PLC0415
 
     return FAULTS[name]()

@@ -9,12 +9,13 @@ from lakecommit.model import CommitUser
 
 from .batch import BatchWork, BatchWrite
 from .cleaner import Cleaner
+from .driver import Driver
 from .end import check_end, left_over
 from .foreign import ForeignWriter
 from .process import Process
 from .profile import HOUR_MS, MINUTE_MS
 from .recoverer import Recoverer
-from .spark import Driver, Query
+from .spark import Query
 from .world import World
 
 
@@ -22,8 +23,16 @@ class Scenario:
     def __init__(self, world: World) -> None:
         profile = world.profile
         self._world = world
+        rng = world.rng
         self._queries = [
-            Query(CommitUser(f"query-{number}"), number, profile.epochs) for number in range(profile.queries)
+            Query(
+                CommitUser(f"query-{number}"),
+                number,
+                profile.epochs,
+                partitions=1 + int(rng.random() * 3),
+                sources=1 + int(rng.random() * 2),
+            )
+            for number in range(profile.queries)
         ]
         self._foreign = ForeignWriter(world)
         self._works: list[BatchWork] = []
@@ -77,6 +86,12 @@ class Scenario:
         driver = self._start_driver("last driver", last=True)
         while driver.process.alive:
             await world.pause(MINUTE_MS)
+        for query in self._queries:
+            # A run without an epoch never asks its committer for anything.
+            if world.model.load(query.user).epochs:
+                recoverer = self._recover(query)
+                while recoverer.process.alive:
+                    await world.pause(MINUTE_MS)
         for work in self._works:
             if work.txn is not None and not work.settled:
                 write = self._write_batch(work)
@@ -100,16 +115,18 @@ class Scenario:
         cleaner.start()
         return cleaner
 
-    def _recover(self) -> None:
-        query = self._queries[int(self._world.rng.random() * len(self._queries))]
-        Recoverer(self._world, query.user).start()
+    def _recover(self, query: Query | None = None) -> Recoverer:
+        query = query or self._queries[int(self._world.rng.random() * len(self._queries))]
+        recoverer = Recoverer(self._world, query.user)
+        recoverer.start()
+        return recoverer
 
     def _start_driver(self, name: str, *, last: bool = False) -> Driver:
         world = self._world
         driver = Driver(world, name, self._queries, last=last)
         for other in self._drivers:
             if other.process.alive:
-                other.alone = driver.alone = False
+                other.process.alone = driver.process.alone = False
                 world.count("drivers side by side")
         self._drivers.append(driver)
         driver.process.on_end = lambda process: self._ended(process, driver.executors)
@@ -118,8 +135,11 @@ class Scenario:
         return driver
 
     def _write_batch(self, work: BatchWork) -> BatchWrite:
-        write = BatchWrite(self._world, work)
-        write.process.on_end = lambda process: self._orphan(write.executors)
+        serving = [driver for driver in self._drivers if driver.serves_batches]
+        driver = serving[-1] if serving and self._world.chance(self._world.profile.shared_process) else None
+        write = BatchWrite(self._world, work, driver)
+        if driver is None:
+            write.process.on_end = lambda process: self._orphan(write.executors)
         write.start()
         return write
 

@@ -37,19 +37,20 @@ class Objects:
         self.bodies: dict[str, tuple[bytes, str, int]] = {}
         self.keys: list[str] = []
 
-    def create(self, path: str, body: bytes, who: Process | None) -> CreateOutcome:
+    def create(self, path: str, body: bytes, who: Process | None, *, late: bool = False) -> CreateOutcome:
         if path in self.bodies:
             return AlreadyThere()
-        return Created(self.put(path, body, who))
+        return Created(self.put(path, body, who, late=late))
 
-    def put(self, path: str, body: bytes, who: Process | None) -> str:
+    def put(self, path: str, body: bytes, who: Process | None, *, late: bool = False) -> str:
+        """`late` says that whoever sent this has turned to something else meanwhile."""
         self._etags += 1
         etag = f"e{self._etags}"
         before = self.bodies.get(path)
         if before is None:
             insort(self.keys, path)
         self.bodies[path] = (body, etag, WALL_START_MS + self._world.loop.now)
-        self._world.model.written(path, body, None if before is None else before[0], who)
+        self._world.model.written(path, body, None if before is None else before[0], who, late=late)
         return etag
 
     def delete(self, path: str, who: Process | None) -> None:
@@ -122,7 +123,8 @@ class Handle:
         process.check()
         loop = world.loop
         future = loop.create_future()
-        delay = world.delay()
+        slow = verb == "creates" and path.startswith("_delta_log/")
+        delay = world.version_delay() if slow else world.delay()
         world.calls += 1
         loop.at(loop.now + delay, self._takes_effect, verb, path, effect, payload, future)
         return future
@@ -173,7 +175,7 @@ class Handle:
         return outcome, _word(outcome)
 
     def _create_late(self, path: str, body: bytes) -> None:
-        outcome = self._objects.create(path, body, self._process)
+        outcome = self._objects.create(path, body, self._process, late=True)
         self._world.note(self._process.name, "had created", path, f"{_word(outcome)}, long after it was sent")
 
     def _put(self, path: str, body: bytes, trouble: float | None) -> tuple[Any, str]:

@@ -12,6 +12,7 @@ from lakecommit.formats.base import WritePlan
 from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
 from lakecommit.state.layout import data_file_name, seal_path
 from lakecommit.writing.encode import EncodedFile
+from lakecommit.writing.parquet_file import EventTimes
 from lakecommit.writing.settings import WriterSettings
 from lakecommit.writing.uploads import Uploads
 
@@ -167,7 +168,10 @@ async def _write(executor: Process, attempt: Attempt, job: Job, rows: list[int])
             body = body_of(part)
             stats = f'{{"numRecords":{len(part)}}}'
             path = data_file_name(attempt, number)
-            await uploads.add(EncodedFile(path, {}, len(part), len(body), stats, Spool(body)))  # type: ignore[arg-type]
+            times = [time for time in map(world.event_time_us, part) if time is not None]
+            event_times = EventTimes(min(times), max(times)) if times else None
+            file = EncodedFile(path, {}, len(part), len(body), stats, Spool(body), event_times)  # type: ignore[arg-type]
+            await uploads.add(file)
         return Report(attempt, manifests=await uploads.finish())
     except asyncio.CancelledError:
         uploads.cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import cleaning_faults  # noqa: F401 (registers its own)
+from . import cleaning_faults, pending_faults  # noqa: F401 (they register their own)
 from .faults import FAULTS
 from .runner import run_seeds
 

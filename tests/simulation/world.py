@@ -63,12 +63,25 @@ class World:
             return int(draw / self._slow * SLOWEST_MS)
         return int(draw * self.profile.latency_ms)
 
+    def version_delay(self) -> int:
+        """How long the creation of a version takes: of a slow table much longer than anything else, always."""
+        if self.rng.random() < self.profile.slow_table:
+            self.count("versions of a slow table")
+            return int(self.rng.random() ** 3 * SLOWEST_MS)
+        return self.delay()
+
     def short_delay(self) -> int:
         return int(self.rng.random() * 50)
 
     def chance(self, rate: float) -> bool:
         """Whether something that goes wrong with this rate goes wrong now."""
         return rate > 0 and self.rng.random() < rate * self.chaos
+
+    def event_time_us(self, row: int) -> int | None:
+        """When something happened that a row tells of; not always in the order of rows, and not known of all."""
+        rate = self.profile.event_times
+        mixed = (row * 2_654_435_761 + self.seed * 40_503) % 2**32 / 2**32
+        return (row % 1_000_000) * 1_000_000 + int(mixed * 20_000_000) if mixed < rate else None
 
     async def pause(self, ms: int) -> None:
         """Time passes for the story itself, outside of every process."""

@@ -26,9 +26,15 @@ class Source:
         return stream.repartition(partitions)
 
 
+# Otherwise a stream over files that are all there already is in backlog, and its epochs share snapshots.
+EPOCH_BY_EPOCH = {"backlogInterval": "0"}
+
+
 def run(frame, table, checkpoint, *, sink="lakecommit", options=None):
-    """Runs the stream until all input is read; returns the progress of its epochs."""
+    """Runs the stream until all input is read, a snapshot an epoch; returns the progress of its epochs."""
     writer = frame.writeStream.format(sink).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    if sink == "lakecommit":
+        options = EPOCH_BY_EPOCH | (options or {})
     query = writer.options(**(options or {})).start(str(table))
     query.awaitTermination()
     return query.recentProgress

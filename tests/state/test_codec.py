@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakecommit.errors import CorruptState
-from lakecommit.model import Attempt, AttemptId, CommitUser, DataFile, Epoch, Manifest, Report, Seal, TaskId, Winner
+from lakecommit.model import (
+    Attempt,
+    AttemptId,
+    CommitUser,
+    DataFile,
+    Epoch,
+    Manifest,
+    Report,
+    Seal,
+    TaskId,
+    Totals,
+    Winner,
+)
 from lakecommit.state import codec, container, layout
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -52,6 +64,9 @@ SEAL = Seal(
     table_id="4a6f2a1e-9d5b-4a0e-8b8e-2d8f5f3c7d01",
     offsets="9f" * 32,
     sealed_ms=1_767_312_000_500,
+    totals=Totals(1, 1, 1000, 54321),
+    watermark_us=1_767_311_940_000_000,
+    backlog='{"0/orders/3":1200}',
 )
 
 texts = st.text(max_size=40)

@@ -8,15 +8,16 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import pyarrow as pa
 
 from lakecommit.errors import CorruptState
-from lakecommit.formats.base import LogNames
+from lakecommit.formats.base import LogAttempts
 from lakecommit.formats.delta.log import PARALLEL_COMMITS, LogStore, list_log, newest_commits, parse_commit
 from lakecommit.formats.delta.names import LOG, LogListing, commit_path
 from lakecommit.formats.delta.ranged import column_values
+from lakecommit.model import AttemptId
 from lakecommit.storage.base import Found
 
 # Base names of data files that lakecommit writes. They need no escaping, and each is used once, so that a file is known
@@ -25,13 +26,34 @@ _OWN_NAME = re.compile(rb'(\d{20}-\d+-[0-9a-f]{32}-\d+\.parquet)"')
 _SIDECARS = f"{LOG}/_sidecars"
 
 
-async def named_in_log(store: LogStore, paths: Collection[str], *, from_the_start: bool) -> LogNames:
+# Picks out of base names what somebody looks for: all of them are the log's, and may be many.
+Pick = Callable[[Iterable[str]], set[str]]
+
+
+async def named_in_log(store: LogStore, paths: Collection[str]) -> frozenset[str]:
     """Which of `paths`, data files of lakecommit, the log names as added or removed.
 
-    A checkpoint forgets files that were removed long ago; `from_the_start` asks the versions before it, too. Raises
-    `CorruptState` where a part of the log cannot be read: what is not known is never taken for absent.
+    Raises `CorruptState` where a part of the log cannot be read: what is not known is never taken for absent.
     """
     wanted = {path.rpartition("/")[2]: path for path in paths}
+    found, _ = await _search(store, lambda names: wanted.keys() & set(names), from_the_start=False)
+    return frozenset(wanted[name] for name in found)
+
+
+async def attempts_in_log(store: LogStore, attempts: Collection[AttemptId]) -> LogAttempts:
+    """Of which attempts the log names any file. A checkpoint forgets files that were removed long ago, so that the
+    versions before it are read, too, as far back as they go."""
+    wanted = frozenset(attempts)
+
+    def pick(names: Iterable[str]) -> set[str]:
+        return {name.split("-")[2] for name in names if _OWN_NAME.fullmatch(name.encode() + b'"')} & wanted
+
+    found, whole = await _search(store, pick, from_the_start=True)
+    return LogAttempts(frozenset(AttemptId(each) for each in found), whole)
+
+
+async def _search(store: LogStore, pick: Pick, *, from_the_start: bool) -> tuple[set[str], bool]:
+    """What `pick` finds among the base names of lakecommit's files in the log, and whether that is the whole log."""
     listing = await newest_commits(store)
     if from_the_start or (not listing.checkpoints and listing.commits[:1] != (0,)):
         listing = await list_log(store)
@@ -41,12 +63,12 @@ async def named_in_log(store: LogStore, paths: Collection[str], *, from_the_star
         checkpoint = listing.checkpoints[0]
         first = checkpoint.version + 1
         for info in checkpoint.files:
-            found |= await _named_in_checkpoint(store, info.path, info.size_bytes, wanted)
+            found |= await _named_in_checkpoint(store, info.path, info.size_bytes, pick)
     whole = listing.commits[:1] == (0,)
     if from_the_start:
         first = min([first, *listing.commits[:1]])
-    found |= await _named_in_commits(store, listing, first, wanted)
-    return LogNames(frozenset(wanted[name] for name in found), whole)
+    found |= await _named_in_commits(store, listing, first, pick)
+    return found, whole
 
 
 async def marks_after(store: LogStore, application_id: str, after: int) -> frozenset[int] | None:
@@ -69,7 +91,7 @@ async def marks_after(store: LogStore, application_id: str, after: int) -> froze
     return frozenset(seen)
 
 
-async def _named_in_commits(store: LogStore, listing: LogListing, first: int, wanted: Collection[str]) -> set[str]:
+async def _named_in_commits(store: LogStore, listing: LogListing, first: int, pick: Pick) -> set[str]:
     versions = [version for version in listing.commits if version >= first]
     if versions and versions != list(range(first, versions[-1] + 1)):
         raise _unreadable(store, f"the log has a hole between versions {first} and {versions[-1]}")
@@ -81,48 +103,48 @@ async def _named_in_commits(store: LogStore, listing: LogListing, first: int, wa
         for version, answer in zip(batch, answers, strict=True):
             if not isinstance(answer, Found):
                 raise _unreadable(store, f"version {version} was listed and is missing")
-            found |= _own_names(answer.body, wanted)
+            found |= _own_names(answer.body, pick)
     return found
 
 
-async def _named_in_checkpoint(store: LogStore, path: str, size_bytes: int, wanted: Collection[str]) -> set[str]:
+async def _named_in_checkpoint(store: LogStore, path: str, size_bytes: int, pick: Pick) -> set[str]:
     try:
         if not path.endswith(".json"):
-            return await _named_in_parquet(store, path, size_bytes, wanted)
+            return await _named_in_parquet(store, path, size_bytes, pick)
         answer = await store.get(path)
         if not isinstance(answer, Found):
             raise _unreadable(store, f"{path} was listed and is missing")
         actions = (json.loads(line) for line in answer.body.splitlines() if b'"sidecar"' in line)
         sidecars = [str(action["sidecar"]["path"]) for action in actions if action.get("sidecar")]
-        return _own_names(answer.body, wanted) | await _named_in_sidecars(store, sidecars, wanted)
+        return _own_names(answer.body, pick) | await _named_in_sidecars(store, sidecars, pick)
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         raise _unreadable(store, f"{path} cannot be read ({type(error).__name__})") from error
 
 
-async def _named_in_parquet(store: LogStore, path: str, size_bytes: int, wanted: Collection[str]) -> set[str]:
+async def _named_in_parquet(store: LogStore, path: str, size_bytes: int, pick: Pick) -> set[str]:
     found: set[str] = set()
     sidecars: list[str] = []
     async for leaf, values in column_values(store, path, size_bytes, ("add.path", "remove.path", "sidecar.path")):
         if leaf == "sidecar.path":
             sidecars += values
         else:
-            found |= {value.rpartition("/")[2] for value in values} & set(wanted)
-    return found | await _named_in_sidecars(store, sidecars, wanted)
+            found |= pick(value.rpartition("/")[2] for value in values)
+    return found | await _named_in_sidecars(store, sidecars, pick)
 
 
-async def _named_in_sidecars(store: LogStore, names: Sequence[str], wanted: Collection[str]) -> set[str]:
+async def _named_in_sidecars(store: LogStore, names: Sequence[str], pick: Pick) -> set[str]:
     found: set[str] = set()
     for name in names:
         path = f"{_SIDECARS}/{name.rpartition('/')[2]}"
         size_bytes = await store.size(path)
         if size_bytes is None:
             raise _unreadable(store, f"{path} is missing")
-        found |= await _named_in_parquet(store, path, size_bytes, wanted)
+        found |= await _named_in_parquet(store, path, size_bytes, pick)
     return found
 
 
-def _own_names(body: bytes, wanted: Collection[str]) -> set[str]:
-    return {match.decode() for match in _OWN_NAME.findall(body)} & set(wanted)
+def _own_names(body: bytes, pick: Pick) -> set[str]:
+    return pick(match.decode() for match in _OWN_NAME.findall(body))
 
 
 def _unreadable(store: LogStore, what: str) -> CorruptState:

@@ -8,12 +8,12 @@ from typing import Protocol
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, SchemaMismatch
-from lakecommit.formats.base import NO_PROPERTIES, Committed, LogNames, Moved, WritePlan
+from lakecommit.formats.base import NO_PROPERTIES, Committed, LogAttempts, Moved, WritePlan
 from lakecommit.formats.delta import commit as versions
 from lakecommit.formats.delta import log
 from lakecommit.formats.delta.changes import breaking_changes
 from lakecommit.formats.delta.creation import new_table
-from lakecommit.formats.delta.evidence import marks_after, named_in_log
+from lakecommit.formats.delta.evidence import attempts_in_log, marks_after, named_in_log
 from lakecommit.formats.delta.fit import mismatches
 from lakecommit.formats.delta.history import HistoryEntry, history
 from lakecommit.formats.delta.mapping import strip
@@ -21,7 +21,7 @@ from lakecommit.formats.delta.names import commit_path
 from lakecommit.formats.delta.protocol import column_mapping_mode, features_of, refuse_unsupported
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 from lakecommit.formats.delta.stats_columns import stats_columns
-from lakecommit.model import Draft
+from lakecommit.model import AttemptId, Draft
 from lakecommit.schema import Struct, parse, to_json
 from lakecommit.storage.base import Create, Found
 from lakecommit.storage.once import Mine, create_once
@@ -143,8 +143,11 @@ class DeltaFormat:
         winner = log.follow(state, Found(outcome.body, outcome.etag), now)
         return Moved(await log.read_forward(self._store, self._clock, winner))
 
-    async def named(self, paths: Collection[str], *, from_the_start: bool = False) -> LogNames:
-        return await named_in_log(self._store, paths, from_the_start=from_the_start)
+    async def named(self, paths: Collection[str]) -> frozenset[str]:
+        return await named_in_log(self._store, paths)
+
+    async def ever_named(self, attempts: Collection[AttemptId]) -> LogAttempts:
+        return await attempts_in_log(self._store, attempts)
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         return await marks_after(self._store, application_id, after)

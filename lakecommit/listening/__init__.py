@@ -1,0 +1,1 @@
+"""How commit listeners are told: beside the commits, in order, at least once."""

@@ -1,0 +1,272 @@
+"""Tells one listener of one query's snapshots: in order, at least once, beside the commits.
+
+Its task runs while there is something to tell or to save, and pauses after what went wrong. What it remembers is a
+cache: the listener's place is in the store, and so is everything that lies after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+
+from lakecommit.bell import Bell
+from lakecommit.clock import Clock
+from lakecommit.errors import CorruptState
+from lakecommit.listeners import CommitListener, CommittedSnapshot, RemembersState
+from lakecommit.listening.calls import Call, ListenerFailed, Pause, call_listener
+from lakecommit.listening.events import Counted, Teller, counted
+from lakecommit.listening.feed import Feed, Untold
+from lakecommit.listening.places import BEFORE_ALL, Place, PlaceStore, StoredPlace
+from lakecommit.listening.registry import Listeners
+from lakecommit.model import CommitUser, Epoch
+from lakecommit.replay import ReadState
+
+SAVE_EVERY_MS = 10_000
+
+T = TypeVar("T")
+_log = logging.getLogger("lakecommit.listeners")
+
+
+class ListenStore(PlaceStore, ReadState, Protocol):
+    """The verbs that telling takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all deliveries of a table share. `hurried` says that places are to be saved as soon as that is possible."""
+
+    store: ListenStore
+    teller: Teller
+    listeners: Listeners
+    clock: Clock
+    random: Callable[[], float]
+    call: Call
+    changed: Bell
+    hurried: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Deed:
+    """Something to do, not before `at_ms` on the boot clock; `pause` is what follows its failure."""
+
+    what: str
+    work: Callable[[], Awaitable[None]]
+    at_ms: int
+    pause: Pause
+
+
+class Delivery:
+    def __init__(self, user: CommitUser, name: str, feed: Feed, first: Epoch, around: Surroundings) -> None:
+        """`first` is the place of a listener that has none in this query yet."""
+        self.name = name
+        self.failures = 0
+        self._user = user
+        self._feed = feed
+        self._first: Epoch | None = first
+        self._around = around
+        self._place = StoredPlace(around.store, user, name, around.clock, around.random)
+        self._loading = asyncio.Lock()
+        # The object that has the place `_epoch`; None until it is read.
+        self._served: CommitListener | None = None
+        self._epoch = self._saved = BEFORE_ALL
+        self._unrestored: object = None
+        self._may_be_behind = False
+        self._counted = Counted()
+        self._snapshot: CommittedSnapshot | None = None
+        self._save_at_ms = 0
+        self._telling, self._saving = Pause(), Pause()
+        self._task: asyncio.Task[None] | None = None
+        self._working = False
+
+    @property
+    def told(self) -> Epoch:
+        """The newest epoch that it was told of."""
+        return self._epoch
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps it from going on, if anything does."""
+        return self._telling.problem or self._saving.problem
+
+    @property
+    def durable(self) -> Epoch:
+        """The newest epoch that it need not be told of again, whatever happens."""
+        return min(self._saved, self._epoch)
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing to do for now: all is told and saved, or has to be tried again later."""
+        deed = self._next_deed()
+        return not self._working and (deed is None or deed.at_ms > self._around.clock.boot_ms())
+
+    async def load(self) -> None:
+        """Postcondition: the listener has a durable place in the query.
+
+        Where it cannot be read that is said, and tried again: nothing is told or released meanwhile.
+        """
+        try:
+            await self._load()
+        except CorruptState as error:
+            self._failed("read the place of", error, self._telling)
+
+    def wake(self) -> None:
+        """There may be something to tell or to save. Never waits."""
+        self._around.changed.ring()
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._run())
+
+    def look_again(self) -> None:
+        """Another driver may have told the listener more than this one has."""
+        self._may_be_behind = True
+
+    def rewind(self, epoch: Epoch) -> None:
+        """What follows `epoch` was only just committed: where the place is past it, the table was put back since."""
+        if self._served is not None and self._epoch > epoch:
+            _log.warning(
+                "listener %s was told up to epoch %d of query %s in %s, but epoch %d was only just committed: it is "
+                "told again from there",
+                *(self.name, self._epoch, self._user, self._around.teller.table, epoch + 1),
+            )
+            self._epoch, self._counted = epoch, Counted()
+
+    async def _run(self) -> None:
+        clock, changed = self._around.clock, self._around.changed
+        try:
+            while (deed := self._next_deed()) is not None:
+                now_ms = clock.boot_ms()
+                if deed.at_ms > now_ms:
+                    await changed.wait(deed.at_ms - now_ms)
+                    continue
+                self._working = True
+                try:
+                    await deed.work()
+                    deed.pause.over()
+                except Exception as error:
+                    self._failed(deed.what, error, deed.pause)
+                finally:
+                    self._working = False
+                    changed.ring()
+        finally:
+            # Not in a callback: what comes before it would find a task that has ended.
+            self._task = None
+
+    def _next_deed(self) -> _Deed | None:
+        """What is to be done next; None where there is nothing."""
+        telling, saving, now_ms = self._telling, self._saving, self._around.clock.boot_ms()
+        if self._served is not self._around.listeners[self.name]:
+            return _Deed("read the place of", self._load, telling.until_ms, telling)
+        if self._unrestored is not None:
+            return _Deed("restore the state of", self._restore, telling.until_ms, telling)
+        if self._may_be_behind:
+            return _Deed("read the place of", self._catch_up, telling.until_ms, telling)
+        deeds: list[_Deed] = []
+        more = self._feed.after(self._epoch) is not None
+        if self._epoch != self._saved:
+            hurried = self._feed.ended or self._around.hurried()
+            at_once = hurried and (not more or telling.until_ms > now_ms)
+            at_ms = saving.until_ms if at_once else max(saving.until_ms, self._save_at_ms)
+            deeds.append(_Deed("save the place of", self._save, at_ms, saving))
+        if more:
+            deeds.append(_Deed("tell", self._tell, telling.until_ms, telling))
+        ready = [deed for deed in deeds if deed.at_ms <= now_ms]
+        return ready[0] if ready else min(deeds, key=lambda deed: deed.at_ms, default=None)
+
+    async def _load(self) -> None:
+        async with self._loading:
+            listener = self._around.listeners[self.name]
+            if self._served is listener:
+                return
+            try:
+                place = await self._place.read_or_create(self._feed.end if self._first is None else self._first)
+            except CorruptState:
+                # Whoever deletes it wants the listener to begin with what comes then.
+                self._first = None
+                raise
+            self._served = listener
+            self._take(place)
+
+    async def _restore(self) -> None:
+        if isinstance(self._served, RemembersState):
+            restore = partial(self._served.restore, self._around.teller.table, self._user, self._unrestored)
+            await self._call(restore)
+        self._unrestored = None
+
+    async def _catch_up(self) -> None:
+        """Takes over the place that another driver has put, where it is further on."""
+        self._may_be_behind = False
+        try:
+            other = await self._place.read_other()
+        except CorruptState as error:
+            _log.warning("%s. It is written again with what is known here", error)
+            return
+        if other is not None and other.epoch > self._epoch:
+            self._take(other)
+
+    async def _tell(self) -> None:
+        listener, snapshot = self._served, self._snapshot
+        if snapshot is None or snapshot.last_epoch <= self._epoch:
+            untold = self._feed.after(self._epoch)
+            snapshot = await self._from_store(untold.last) if isinstance(untold, Untold) else untold
+            self._snapshot = snapshot
+        if snapshot is not None and listener is not None:
+            await self._call(partial(listener.on_snapshot, snapshot))
+            self._epoch, self._snapshot = Epoch(snapshot.last_epoch), None
+
+    async def _from_store(self, last: Epoch) -> CommittedSnapshot | None:
+        """The next snapshot up to `last`, from seals and manifests; None where none is left, or one look more helps."""
+        store, teller, version = self._around.store, self._around.teller, self._feed.version
+        if self._counted.end < last:
+            self._counted = await counted(store, self._user, self._epoch, last)
+        links = [link for link in self._counted.links if self._epoch < link.epoch <= last]
+        first = links[0].epoch if links else last + 1
+        if first > self._epoch + 1:
+            _log.warning(
+                "listener %s is not told of epochs %d to %d of query %s in %s: another sink wrote them, or their state "
+                "was released while the listener was not registered",
+                *(self.name, self._epoch + 1, first - 1, self._user, teller.table),
+            )
+            self._epoch = Epoch(first - 1)
+        if not links:
+            return None
+        snapshot = await teller.stored(store, self._user, links, version)
+        if snapshot is None:
+            self._counted = Counted()
+        return snapshot
+
+    async def _save(self) -> None:
+        before = self._epoch
+        await self._catch_up()
+        if self._epoch != before:
+            return
+        body = await self._call(partial(self._body, before))
+        await self._place.write(body)
+        self._saved = before
+        self._save_at_ms = self._around.clock.boot_ms() + SAVE_EVERY_MS
+
+    def _body(self, epoch: Epoch) -> bytes:
+        listener = self._served
+        known = listener.state(self._around.teller.table, self._user) if isinstance(listener, RemembersState) else None
+        return Place(epoch, known).to_bytes()
+
+    def _take(self, place: Place) -> None:
+        self._epoch = self._saved = place.epoch
+        self._unrestored, self._snapshot, self._counted = place.state, None, Counted()
+        self._save_at_ms = self._around.clock.boot_ms() + SAVE_EVERY_MS
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        async with self._around.listeners.turn(self.name):
+            return await call_listener(self._around.call, work)
+
+    def _failed(self, what: str, error: Exception, pause: Pause) -> None:
+        self.failures += 1
+        pause_ms = pause.begin(self._around.clock.boot_ms(), f"could not {what} it: {error}")
+        _log.error(
+            "could not %s listener %s after epoch %d of query %s in %s: %s; no commit waits for it; it is tried again "
+            "in %d s",
+            *(what, self.name, self._epoch, self._user, self._around.teller.table, error, pause_ms // 1000),
+            exc_info=error.__cause__ if isinstance(error, ListenerFailed) else None,
+        )

@@ -1,0 +1,195 @@
+"""The listeners of one table: what they are to be told, and how far each of them is in each query.
+
+What was just committed is told from memory. Whatever else the own mark of a query has reached since a listener's place
+(committed before a crash, by another driver, by `lakecommit recover`, or too long ago to be in memory) is told from the
+writers' state, which is not released before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from lakecommit.bell import Bell
+from lakecommit.clock import Clock
+from lakecommit.errors import InvalidInput
+from lakecommit.formats.base import TableState, marks_of
+from lakecommit.listening.calls import Call, call_in_thread
+from lakecommit.listening.delivery import Delivery, ListenStore, Surroundings
+from lakecommit.listening.events import Teller
+from lakecommit.listening.feed import Feed
+from lakecommit.listening.places import BEFORE_ALL
+from lakecommit.listening.registry import Listeners
+from lakecommit.model import CommitUser, Epoch
+from lakecommit.parallel import in_parallel
+from lakecommit.snapshots import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerStatus:
+    """How a listener stands in a query: told up to `epoch` of the `end` that is in the table, -1 for none.
+
+    `failures` counts what went wrong in this process; `problem` is what keeps it from going on, if anything does.
+    """
+
+    name: str
+    query: CommitUser
+    epoch: int
+    end: int
+    failures: int
+    problem: str | None
+
+
+class Listening:
+    """For one event loop. Only `start` and `settle` wait for anything."""
+
+    def __init__(
+        self,
+        store: ListenStore,
+        table: str,
+        listeners: Listeners,
+        *,
+        clock: Clock,
+        random: Callable[[], float],
+        call: Call = call_in_thread,
+    ) -> None:
+        """`table` is its location; `call` is what runs the listeners' code."""
+        self._store = store
+        self._listeners = listeners
+        self._changed = Bell(clock)
+        self._hurried = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        teller = Teller(table, self._mark_success)
+        self._around = Surroundings(
+            store, teller, listeners, clock, random, call, self._changed, lambda: self._hurried > 0
+        )
+        self._feeds: dict[CommitUser, Feed] = {}
+        self._deliveries: dict[CommitUser, dict[str, Delivery]] = {}
+
+    def knows(self, user: CommitUser) -> bool:
+        """Whether each listener has its place in the query; nobody has to, where there are none."""
+        names = set(self._listeners)
+        return not names or (user in self._feeds and self._deliveries[user].keys() >= names)
+
+    async def start(self, user: CommitUser, table: TableState | None) -> None:
+        """A query that writes here was read. Postcondition: each listener has a durable place in it.
+
+        To be called before anything more of the query is committed: a listener without a place begins at the own mark.
+        """
+        if not set(self._listeners):
+            return
+        own, version = _own(table, user)
+        feed = self._feeds.setdefault(user, Feed(own, version))
+        feed.see(own, version)
+        feed.ended = False
+        for delivery in self._of(user).values():
+            delivery.look_again()
+        new = self._add_missing(user, own)
+        try:
+            await in_parallel(Delivery.load, new)
+        except BaseException:
+            for each in new:
+                self._deliveries[user].pop(each.name, None)
+            raise
+        self._wake(user)
+
+    def told(self, snapshots: Sequence[Snapshot]) -> None:
+        """A version was committed."""
+        for snapshot in snapshots if set(self._listeners) else ():
+            user, before = snapshot.part.user, Epoch(snapshot.part.epochs[0].epoch - 1)
+            self._feeds.setdefault(user, Feed(before, snapshot.version))
+            for delivery in self._of(user).values():
+                delivery.rewind(before)
+            self._add_missing(user, before)
+            feed = self._feeds[user]
+            feed.add(self._around.teller.committed(snapshot))
+            feed.told(min(each.told for each in self._of(user).values()))
+            self._wake(user)
+
+    def see(self, table: TableState | None) -> None:
+        """The table was read: somebody else may have committed something of a query."""
+        for user, feed in self._feeds.items():
+            end = feed.end
+            feed.see(*_own(table, user))
+            if feed.end != end:
+                self._wake(user)
+
+    def end_run(self, user: CommitUser) -> None:
+        """A run has ended: places are saved as soon as all is told."""
+        if user in self._feeds:
+            self._feeds[user].ended = True
+            self._wake(user)
+
+    def look_for_new(self) -> None:
+        """Listeners were added, or took the place of others."""
+        for user, feed in self._feeds.items():
+            self._add_missing(user, feed.end)
+            self._wake(user)
+
+    async def told_up_to(self, user: CommitUser) -> Epoch | None:
+        """The newest epoch of a query that no listener needs any more; None where there are none."""
+        if not set(self._listeners):
+            return None
+        return min(each.durable for each in self._of(user).values()) if self.knows(user) else BEFORE_ALL
+
+    async def settle(self) -> None:
+        """Waits until all is told and all places are saved, but for what goes wrong and is tried again later."""
+        self._hurried += 1
+        try:
+            for user in self._feeds:
+                self._wake(user)
+            await self._changed.wait_until(lambda: all(each.settled for each in self._all()))
+        finally:
+            self._hurried -= 1
+
+    @property
+    def status(self) -> list[ListenerStatus]:
+        return [
+            ListenerStatus(each.name, user, each.told, self._feeds[user].end, each.failures, each.problem)
+            for user in self._feeds
+            for each in self._of(user).values()
+        ]
+
+    def _of(self, user: CommitUser) -> dict[str, Delivery]:
+        return self._deliveries.setdefault(user, {})
+
+    def _all(self) -> list[Delivery]:
+        return [each for deliveries in self._deliveries.values() for each in deliveries.values()]
+
+    def _add_missing(self, user: CommitUser, first: Epoch) -> list[Delivery]:
+        """The deliveries of listeners that have none in this query yet; they begin after `first`."""
+        self._loop = asyncio.get_running_loop()
+        deliveries = self._of(user)
+        new = [
+            Delivery(user, name, self._feeds[user], first, self._around)
+            for name in self._listeners
+            if name not in deliveries
+        ]
+        deliveries.update({each.name: each for each in new})
+        return new
+
+    def _wake(self, user: CommitUser) -> None:
+        for delivery in self._of(user).values():
+            delivery.wake()
+
+    def _mark_success(self, directories: Iterable[str]) -> None:
+        """Called by listeners, in their threads."""
+        paths = [_marker(directory) for directory in directories]
+        assert self._loop is not None, "only who was told can call this"
+        put = partial(self._store.put, body=b"")
+        asyncio.run_coroutine_threadsafe(in_parallel(put, paths), self._loop).result()
+
+
+def _marker(directory: str) -> str:
+    # A partition's directory is `column=value`, which those of logs and state are not.
+    if not all("=" in part[1:] for part in directory.split("/")):
+        raise InvalidInput(f"{directory!r} is no directory of a partition; take it from snapshot.partitions")
+    return f"{directory}/_SUCCESS"
+
+
+def _own(table: TableState | None, user: CommitUser) -> tuple[Epoch, int]:
+    """The own mark of a query, `BEFORE_ALL` for none, and the version that it was read in."""
+    own = marks_of(table, user).own
+    return (BEFORE_ALL if own is None else own), (-1 if table is None else table.version)

@@ -1,0 +1,211 @@
+"""The committer's own task: it commits what the queries of a table have pending, in order, snapshot by snapshot.
+
+It runs while there is something to commit and sleeps while the cadence says so. What is sealed while a commit is under
+way goes out with the next one. A fault of the store is tried again within a bound, and nothing loses its place; what
+cannot be mended fails the queries whose epochs it concerns, and the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lakecommit.batch_commit import MAX_COMMIT_ATTEMPTS, contended
+from lakecommit.cadence import Waiting, due_in_ms
+from lakecommit.clock import Clock
+from lakecommit.committer import FILES_PER_SNAPSHOT, Progress, is_worth_a_snapshot, next_run
+from lakecommit.drafts import Part, stream_draft
+from lakecommit.errors import AccessDenied, CommitFailed, LakecommitError, StoreError
+from lakecommit.formats.base import Committed, TableFormat
+from lakecommit.model import CommitUser
+from lakecommit.queries import Queries
+from lakecommit.storage.counting import counted_requests
+
+FIRST_PAUSE_MS = 1_000
+LONGEST_PAUSE_MS = 30_000
+_log = logging.getLogger("lakecommit.committer")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One query's part of a version of the table.
+
+    `attempts` is how many versions were tried and `requests` what that took, `waited_ms` how long the part's first
+    epoch was pending.
+    """
+
+    version: int
+    part: Part
+    attempts: int
+    requests: int
+    waited_ms: int
+    in_backlog: bool
+
+
+class Snapshots:
+    def __init__(
+        self,
+        queries: Queries,
+        table_format: TableFormat[Any],
+        *,
+        clock: Clock,
+        new_id: Callable[[], str],
+        empty_epochs: int,
+        patience_ms: int,
+        told: Callable[[Sequence[Snapshot]], None],
+    ) -> None:
+        """`told` is called with what each version holds, right after it; it must neither wait nor fail.
+
+        `patience_ms` is for how long faults of the store are tried again.
+        """
+        self._queries = queries
+        self._format = table_format
+        self._clock = clock
+        self._new_id = new_id
+        self._empty_epochs = empty_epochs
+        self._patience_ms = patience_ms
+        self._told = told
+        self._task: asyncio.Task[None] | None = None
+        self._attempts = 0
+        self._requests = 0
+        # When the store began to fail, and when it is asked again.
+        self._failing_since_ms: int | None = None
+        self._pause_until_ms = 0
+        self._pause_ms = FIRST_PAUSE_MS
+        self.hurried = 0
+
+    def wake(self) -> None:
+        """There may be something to commit. Never waits."""
+        self._queries.changed.ring()
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._commit_all())
+
+    async def _commit_all(self) -> None:
+        try:
+            while (wait_ms := self._due_in_ms()) is not None:
+                if wait_ms > 0:
+                    await self._queries.changed.wait(wait_ms)
+                else:
+                    await self._step()
+            self._queries.forget_ended()
+        finally:
+            # Here and not when the task is done, which is a moment later: whoever wakes it in between starts another.
+            self._task = None
+
+    def _due_in_ms(self) -> int | None:
+        now_ms = self._clock.boot_ms()
+        if self._queries.doubted:
+            due_ms: int | None = 0
+        else:
+            waiting = (
+                self._waiting(user, progress)
+                for user, progress in self._queries.progress.items()
+                if is_worth_a_snapshot(progress, self._empty_epochs)
+            )
+            due_ms = due_in_ms(waiting, now_ms)
+        return None if due_ms is None else max(due_ms, self._pause_until_ms - now_ms)
+
+    def _waiting(self, user: CommitUser, progress: Progress) -> Waiting:
+        run = self._queries.runs[user]
+        hurried = bool(run.pressed or run.ended or self.hurried)
+        return Waiting(progress.load, run.pace, run.in_backlog, hurried, run.since_ms)
+
+    async def _step(self) -> None:
+        """One version, or one look where somebody else was faster."""
+        concerned: Sequence[CommitUser] = ()
+        try:
+            async with self._queries.turn:
+                await self._read_what_is_in_doubt()
+                await self._queries.freshen()
+                parts = self._fitting_parts()
+                concerned = [part.user for part in parts]
+                if parts:
+                    await self._commit(parts)
+            self._failing_since_ms, self._pause_ms = None, FIRST_PAUSE_MS
+        except LakecommitError as error:
+            self._failed(error, concerned or list(self._queries.progress))
+        except Exception as error:
+            _log.exception("the committer failed")
+            wrapped = CommitFailed(f"the committer failed with {type(error).__name__}: {error}; start the query again")
+            self._failed(wrapped, concerned or list(self._queries.progress))
+
+    async def _read_what_is_in_doubt(self) -> None:
+        for user in sorted(self._queries.doubted):
+            self._queries.settle_doubt(user)
+            try:
+                await self._queries.freshen()
+                await self._queries.start(user, self._queries.runs[user].settings)
+            except StoreError:
+                # It is not forgotten that somebody waits for this.
+                self._queries.doubt(user)
+                raise
+            except LakecommitError as error:
+                self._queries.fail(user, error)
+
+    def _fitting_parts(self) -> list[Part]:
+        """What each query adds to the next version. One whose epochs do not fit the table any more has failed.
+
+        Where not all of them fit together, those come first whose last snapshot is the oldest: nobody is passed over.
+        """
+        queries, room = self._queries, FILES_PER_SNAPSHOT
+        parts: list[Part] = []
+        for user, progress in sorted(queries.progress.items(), key=lambda each: queries.runs[each[0]].since_ms):
+            settings, epochs = queries.runs[user].settings, next_run(progress, self._empty_epochs, room)
+            files = sum(seal.totals.files for seal in epochs)
+            if not epochs or not queries.knows(user):
+                continue
+            # A version has one user's metadata, and an epoch larger than a version should be has one for itself.
+            if parts and (files > room or settings.user_metadata != queries.runs[parts[0].user].settings.user_metadata):
+                continue
+            assert not queries.table.is_done(user, epochs[0].epoch), "what the mark has reached was dropped"
+            try:
+                staged = queries.staged(user, epochs)
+                queries.table.check_plans(staged, settings)
+            except LakecommitError as error:
+                queries.fail(user, error)
+                continue
+            room -= files
+            parts.append(Part(user, epochs, staged))
+        return parts
+
+    async def _commit(self, parts: Sequence[Part]) -> None:
+        queries = self._queries
+        metadata = queries.runs[parts[0].user].settings.user_metadata
+        self._attempts += 1
+        with counted_requests() as count:
+            try:
+                outcome = await self._format.commit(queries.table.known, stream_draft(self._new_id(), parts, metadata))
+            finally:
+                self._requests += count.requests
+        queries.table.state = outcome.state
+        queries.see_marks()
+        if isinstance(outcome, Committed):
+            self._told([self._snapshot(part) for part in parts])
+            self._attempts = self._requests = 0
+        elif self._attempts >= MAX_COMMIT_ATTEMPTS:
+            self._attempts = self._requests = 0
+            raise contended(self._format.location)
+
+    def _snapshot(self, part: Part) -> Snapshot:
+        run = self._queries.runs[part.user]
+        run.since_ms = self._clock.boot_ms()
+        waited_ms = max(0, self._clock.wall_ms() - part.epochs[0].sealed_ms)
+        version = self._queries.table.known.version
+        return Snapshot(version, part, self._attempts, self._requests, waited_ms, run.in_backlog)
+
+    def _failed(self, error: LakecommitError, users: Sequence[CommitUser]) -> None:
+        """Tries again after a pause where that may help; otherwise the queries have failed."""
+        now_ms = self._clock.boot_ms()
+        if isinstance(error, StoreError) and not isinstance(error, AccessDenied):
+            since_ms = self._failing_since_ms = self._failing_since_ms or now_ms
+            if now_ms + self._pause_ms - since_ms <= self._patience_ms:
+                _log.warning("%s; pending epochs are tried again in %d s", error, self._pause_ms // 1000)
+                self._pause_until_ms = now_ms + self._pause_ms
+                self._pause_ms = min(2 * self._pause_ms, LONGEST_PAUSE_MS)
+                return
+        self._failing_since_ms, self._pause_ms = None, FIRST_PAUSE_MS
+        for user in dict.fromkeys([*users, *sorted(self._queries.doubted)]):
+            self._queries.fail(user, error)

@@ -1,0 +1,350 @@
+"""Spark's driver as the committer sees it: it runs queries, which fail, are stopped and started again, and may die."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from lakecommit.cadence import Pace
+from lakecommit.drafts import TableSettings
+from lakecommit.errors import (
+    CommitFailed,
+    ContradictoryState,
+    CorruptState,
+    LakecommitError,
+    LocalDiskFailed,
+    StoreError,
+)
+from lakecommit.model import CommitUser, Epoch, Report
+from lakecommit.sealing import NOT_KNOWN, Offsets
+from lakecommit.table_committer import TableCommitter
+
+from .committing import INLINE_EMPTY_EPOCHS, SCHEMA, end_committer, new_committer
+from .process import Process
+from .profile import MINUTE_MS, WAITS, Memory
+from .runs import RunView
+from .spark import Query
+from .tasks import Job, TaskFailed, run_job
+from .violations import Violation
+from .world import World
+
+LAST_TIDY_MS = 22 * MINUTE_MS
+LAST_LINGER_MS = 50 * MINUTE_MS
+DRAIN_MS = (1_000, 10 * MINUTE_MS)
+# Nothing that is due stays pending for longer than this, where nothing goes wrong.
+COMMITTED_WITHIN_MS = 30 * MINUTE_MS
+
+
+class Concurrent(Exception):
+    """Spark found an entry of its checkpoint that another driver wrote, and stops the query."""
+
+
+class Stopped(Exception):
+    """Somebody stops the query in the middle of an epoch."""
+
+
+class Driver:
+    """One run of Spark's driver process, with the queries that it runs and one committer for them."""
+
+    def __init__(self, world: World, name: str, queries: list[Query], *, last: bool = False) -> None:
+        profile = world.profile
+        self.world = world
+        self.queries = queries
+        self.troubled = world.chaos > 0
+        self.executors: list[Process] = []
+        self.process = Process(world, name, profile.driver_risk)
+        self._last = last
+        self._inline = not last and world.chance(profile.inline)
+        self._partitions, self._wait_ms = profile.partitions, profile.wait_ms
+        if world.rng.random() < 0.2:
+            self._partitions = 1 + int(world.rng.random() * 3)
+            self._wait_ms = WAITS[int(world.rng.random() * len(WAITS))]
+        if self._inline:
+            self._wait_ms = None
+        self._delay_us = int(world.rng.random() * 3) * 4_000_000
+        self.committer = self._new_committer()
+        self._stopped = False
+
+    def start(self) -> None:
+        self.world.count("driver runs")
+        self.world.count(f"driver runs that wait: {self._wait_ms}")
+        mode = "inline" if self._inline else "with a committer"
+        asked = f"{mode}, {self._partitions} partitions, waits {self._wait_ms} ms"
+        self.world.note(self.process.name, "starts", None, asked)
+        self.process.run(self._main())
+
+    @property
+    def serves_batches(self) -> bool:
+        return self.process.alive and not self.process.frozen and not self._inline
+
+    async def _main(self) -> None:
+        if not self._inline:
+            self.process.spawn(self._tidy())
+            if self.world.chance(self.world.profile.drains / 8):
+                self.process.spawn(self._drain_some_time())
+        await asyncio.gather(*(self._query(query) for query in self.queries))
+        linger_ms = LAST_LINGER_MS if self._last else self.world.profile.linger_ms
+        if linger_ms:
+            await self.process.sleep_ms(linger_ms)
+        if not self._inline and (self._last or self.world.rng.random() < self.world.profile.drains):
+            await self._drain()
+
+    async def _tidy(self) -> None:
+        """What the driver's service does in the background."""
+        interval_ms = LAST_TIDY_MS if self._last else self.world.profile.tidy_ms
+        while True:
+            await self.process.sleep_ms(interval_ms)
+            await self.committer.tidy()
+            # Less and less often: what is due after seconds and what is due after an hour are both met.
+            interval_ms = min(2 * interval_ms, LAST_TIDY_MS)
+
+    async def _drain_some_time(self) -> None:
+        profile = self.world.profile
+        await self.process.sleep_ms(int(self.world.rng.random() * profile.epochs * (500 + 12 * profile.latency_ms)))
+        self.world.count("drains while queries run")
+        await self._drain()
+
+    async def _drain(self) -> None:
+        """Waits until nothing is pending, for a while."""
+        world, name = self.world, self.process.name
+        for run in self.process.runs.values():
+            run.hurried = True
+        draining = asyncio.ensure_future(self.committer.drain())
+        patience_ms = DRAIN_MS[1] if self._last else DRAIN_MS[int(world.rng.random() * 2)]
+        await self._wait(draining, patience_ms)
+        if not draining.done():
+            draining.cancel()
+            world.note(name, "drains no longer")
+            world.count("drains given up")
+            return
+        try:
+            draining.result()
+        except LakecommitError as error:
+            world.note(name, "cannot drain", None, f"{type(error).__name__}: {error}")
+            world.count("drains that failed")
+            self.judge(error)
+        else:
+            world.note(name, "has drained")
+            world.count("drains")
+            world.model.drained(self.process)
+
+    async def _query(self, query: Query) -> None:
+        """Runs the query until its input ends, or until it fails and nobody starts it again in this process."""
+        world, name = self.world, self.process.name
+        while True:
+            run, goes_on = self._begin_run(query), False
+            try:
+                await self._run(query, run)
+            except Concurrent as error:
+                world.note(name, "stops", None, error)
+            except (TaskFailed, Stopped) as error:
+                world.note(name, "gives up", None, error)
+                # Whoever stops a query mostly starts it again.
+                goes_on = world.chance(max(world.profile.restart_in_place, 0.6 if run.stopped else 0.0))
+            except LakecommitError as error:
+                world.note(name, "fails", None, f"{type(error).__name__}: {error}")
+                self.judge(error)
+                goes_on = world.chance(world.profile.restart_in_place)
+            late_ms = self._late_ms(run)
+            if late_ms is None:
+                self._end_run(run)
+            elif goes_on:
+                self.process.spawn(self._end_run_late(run, late_ms))
+            else:
+                await self._end_run_late(run, late_ms)
+            if not goes_on:
+                return
+            world.count("queries restarted in their process")
+
+    def _begin_run(self, query: Query) -> RunView:
+        profile = self.world.profile
+        run = self.process.runs[query.user] = RunView(
+            self.process,
+            query.user,
+            wait_ms=self._wait_ms,
+            limits=profile.limits,
+            interval_ms=profile.interval_ms,
+            delay_us=self._delay_us,
+            metadata=profile.metadata[query.number],
+            inline=self._inline,
+            after_stop=self._stopped,
+        )
+        if not self._inline:
+            self.committer.begin_run(query.user)
+        return run
+
+    def _late_ms(self, run: RunView) -> int | None:
+        """How late Spark tells of an end; None for at once."""
+        if not self.world.chance(self.world.profile.late_news):
+            return None
+        return (500, 20_000, COMMITTED_WITHIN_MS + run.interval_ms)[int(self.world.rng.random() * 3)]
+
+    async def _end_run_late(self, run: RunView, late_ms: int) -> None:
+        """Where a new run has begun by then, the old one's end is not told."""
+        world, process, sleeps = self.world, self.process, self.process.sleeps
+        await process.sleep_ms(late_ms)
+        if process.runs[run.user] is not run:
+            world.count("ends that are told after a new beginning")
+            return
+        # The committer commits by itself what is due, also if it is never asked again.
+        disturbed = world.profile.store_fault or world.profile.memory != Memory() or sleeps != process.sleeps
+        if late_ms > COMMITTED_WITHIN_MS and process.alone and not disturbed:
+            world.count("long waits for the committer")
+            world.model.all_committed(process, run.user, "long ago")
+        self._end_run(run)
+
+    def _end_run(self, run: RunView) -> None:
+        if self._inline:
+            return
+        run.ended = run.hurried = True
+        self.committer.end_run(CommitUser(run.user))
+        self.world.note(self.process.name, "ends", None, f"a run of {run.user}")
+
+    def judge(self, error: LakecommitError) -> None:
+        """Errors are right where the store or the disk failed, or where another driver was in the way."""
+        world = self.world
+        world.count(f"queries stopped: {type(error).__name__}")
+        justified = (
+            (isinstance(error, StoreError) and self.troubled)
+            or (isinstance(error, ContradictoryState) and not self.process.alone)
+            or (isinstance(error, LocalDiskFailed) and world.profile.disk_full)
+            or (isinstance(error, CorruptState) and world.profile.disk_damage and "local segment" in str(error))
+            or (isinstance(error, CommitFailed) and "went out of date" in str(error) and self._is_disturbed)
+        )
+        if not justified:
+            raise Violation(f"{self.process.name} is refused for no reason: {type(error).__name__}: {error}") from error
+
+    @property
+    def _is_disturbed(self) -> bool:
+        """Whether somebody else may have moved the query on while an epoch of it was being sealed."""
+        return self._stopped or not self.process.alone
+
+    async def _run(self, query: Query, run: RunView) -> None:
+        """One run of the query, as Spark's micro-batch execution does it."""
+        process = self.process
+        planned, committed = await process.ask(query.newest)
+        epoch = planned if planned > committed else planned + 1
+        if 0 <= planned == epoch:
+            self.world.count("epochs repeated")
+        latest_known = False
+        while epoch < query.epochs:
+            latest = None
+            if epoch > planned:
+                if not await process.ask(lambda epoch=epoch: self._plan_offsets(query, epoch)):
+                    raise Concurrent(f"epoch {epoch} of {query.user} was planned by another driver")
+                if not latest_known:
+                    latest, latest_known = query.latest(self.world, query.offsets[epoch]), True
+            await self._epoch(query, epoch, run, latest)
+            if not await process.ask(lambda epoch=epoch: self._log_commit(query, epoch)):
+                raise Concurrent(f"epoch {epoch} of {query.user} was logged by another driver")
+            if self.world.profile.trigger_ms and not self._last:
+                await process.sleep_ms(int(self.world.rng.random() * self.world.profile.trigger_ms))
+            epoch += 1
+
+    async def _epoch(self, query: Query, epoch: int, run: RunView, latest: dict[str, int] | None) -> None:
+        world, user, inline = self.world, query.user, self._inline
+        runs = self.process.runs
+        users = (
+            [] if inline else [each.user for each in self.queries if each.user in runs and not runs[each.user].ended]
+        )
+        planned = await self._a_committer().plan(SCHEMA, self._settings(query), queries=users)
+        done = epoch <= planned.done.get(user, -1)
+        job = Job(user, Epoch(epoch), planned.plan, done, inline)
+        rows = list(query.rows(epoch))
+        parts = [rows[at :: self._partitions] for at in range(self._partitions)]
+        reports = await run_job(self.process, self.executors, job, parts)
+        commit = self._commit(query, epoch, run, reports, latest)
+        if world.chance(world.profile.stops):
+            await self._commit_until_stopped(commit, run)
+        else:
+            await commit
+
+    async def _commit_until_stopped(self, commit: Coroutine[Any, Any, None], run: RunView) -> None:
+        """Somebody stops the query in the middle of its commit, unless that is over by then."""
+        world = self.world
+        committing = asyncio.ensure_future(commit)
+        await self._wait(committing, int(world.rng.random() ** 2 * 30 * world.profile.latency_ms))
+        if not committing.done():
+            world.count("queries stopped in the middle of a commit")
+            self._stopped = run.stopped = True
+            committing.add_done_callback(self._orphan_ended)
+            raise Stopped(f"{run.user} is stopped in epoch {run.epoch}")
+        committing.result()
+
+    async def _wait(self, task: asyncio.Future[Any], longest_ms: int) -> None:
+        time = asyncio.ensure_future(self.process.sleep_ms(longest_ms))
+        await asyncio.wait([task, time], return_when=asyncio.FIRST_COMPLETED)
+        time.cancel()
+
+    async def _commit(
+        self, query: Query, epoch: int, run: RunView, reports: Sequence[Report | None], latest: dict[str, int] | None
+    ) -> None:
+        world, user = self.world, query.user
+        planned = query.offsets[epoch]
+        ends, offsets = query.positions(planned.ends), NOT_KNOWN
+        if not self._inline:
+            texts = () if latest is None else query.offset_texts(latest)
+            offsets = Offsets(planned.fingerprint, query.offset_texts(ends), texts)
+        left, load = world.model.backlogs_left(user, epoch), world.model.load(user)
+        run.epoch_begins(epoch, {} if self._inline else ends, latest, left, load)
+        committer = self._a_committer()
+        try:
+            outcome = await committer.commit_epoch(
+                user,
+                Epoch(epoch),
+                reports,
+                schema=SCHEMA,
+                settings=self._settings(query),
+                offsets=offsets,
+                pace=self._pace(),
+            )
+        finally:
+            if self._inline:
+                end_committer(committer)
+        where = "without a version" if outcome.version is None else f"in version {outcome.version}"
+        what = "has sealed" if outcome.pending else "committed"
+        world.note(self.process.name, what, None, f"epoch {epoch} of {user} {where}")
+        world.model.epoch_committed(user, epoch, outcome.version, outcome.pending)
+        run.epoch_returned(outcome.pending)
+
+    def _orphan_ended(self, task: asyncio.Task[None]) -> None:
+        """Nobody waits for its answer any more."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, LakecommitError):
+            self.world.unexpected(self.process, error)
+
+    def _settings(self, query: Query) -> TableSettings:
+        metadata = self.world.profile.metadata[query.number]
+        return TableSettings(None, {}, user_metadata=metadata, watermark_delay_us=self._delay_us)
+
+    def _pace(self) -> Pace:
+        profile, limits = self.world.profile, self.world.profile.limits
+        return Pace(self._wait_ms, limits.epochs, limits.files, limits.size_bytes, profile.interval_ms)
+
+    def _a_committer(self) -> TableCommitter:
+        return self._new_committer() if self._inline else self.committer
+
+    def _new_committer(self) -> TableCommitter:
+        if self._inline:
+            return new_committer(self.process, INLINE_EMPTY_EPOCHS)
+        return new_committer(self.process, patience_ms=self.world.profile.patience_ms)
+
+    def _plan_offsets(self, query: Query, epoch: int) -> bool:
+        world = self.world
+        if epoch in query.offsets:
+            return False
+        planned = query.plan(world, epoch)
+        text = f"epoch {epoch} of {query.user}, offsets {planned.fingerprint} {planned.ends}"
+        world.note(self.process.name, "plans", None, text)
+        world.model.expect_epoch(query.user, epoch, planned.fingerprint, query.rows(epoch))
+        return True
+
+    def _log_commit(self, query: Query, epoch: int) -> bool:
+        if epoch in query.commits:
+            return False
+        query.commits[epoch] = None
+        self.world.note(
+            self.process.name, "logs", None, f"epoch {epoch} of {query.user} as committed in Spark's checkpoint"
+        )
+        return True

@@ -1,0 +1,231 @@
+"""Deliberate faults in what becomes of sealed epochs until a snapshot holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from lakecommit import drafts, queries, sealing, segments, snapshots, table_committer
+from lakecommit.committer import Verdict
+from lakecommit.model import Totals
+
+from .faults import all_of, fault
+
+
+@fault
+def seal_without_room() -> Iterator[None]:
+    async def no_wait(*args: Any) -> None:
+        return None
+
+    with patch.object(sealing.Sealer, "_wait_for_room", no_wait):
+        yield
+
+
+@fault
+def seal_after_the_commit_under_way() -> Iterator[None]:
+    async def seal(self: Any, *args: Any) -> None:
+        async with self._queries.turn:
+            pass
+        await real(self, *args)
+
+    real = sealing.Sealer.seal
+    with patch.object(sealing.Sealer, "seal", seal):
+        yield
+
+
+@fault
+def epoch_not_judged_again_after_it_waited_for_room() -> Iterator[None]:
+    async def put(self: Any, *args: Any) -> None:
+        token = judged.set(True)
+        try:
+            await real_put(self, *args)
+        finally:
+            judged.reset(token)
+
+    async def judge(self: Any, *args: Any) -> Verdict:
+        return Verdict.FRESH if judged.get() else await real_judge(self, *args)
+
+    judged: ContextVar[bool] = ContextVar("judged", default=False)
+    real_put, real_judge = sealing.Sealer._put, sealing.Sealer._judge
+    with all_of(patch.object(sealing.Sealer, "_put", put), patch.object(sealing.Sealer, "_judge", judge)):
+        yield
+
+
+@fault
+def segment_lost_silently() -> Iterator[None]:
+    with patch.object(segments.Segment, "manifests", lambda self, epoch: ()):
+        yield
+
+
+@fault
+def spilled_epochs_mixed_up() -> Iterator[None]:
+    real = segments.Segment.manifests
+    with patch.object(segments.Segment, "manifests", lambda self, epoch: real(self, self.last)):
+        yield
+
+
+@fault
+def run_split_inside_an_epoch() -> Iterator[None]:
+    def stream_draft(*args: Any) -> Any:
+        draft = real(*args)
+        return replace(draft, files=draft.files[:-1] if len(draft.files) > 1 else draft.files)
+
+    real = drafts.stream_draft
+    with patch.object(snapshots, "stream_draft", stream_draft):
+        yield
+
+
+@fault
+def grouped_run_without_its_first_epoch() -> Iterator[None]:
+    def staged(self: Any, user: Any, run: Any) -> Any:
+        found = real(self, user, run)
+        return found[1:] if len(found) > 1 else found
+
+    real = queries.Queries.staged
+    with patch.object(queries.Queries, "staged", staged):
+        yield
+
+
+@fault
+def mark_of_one_of_two_queries_moved() -> Iterator[None]:
+    def stream_draft(txn_id: Any, parts: Any, *rest: Any) -> Any:
+        draft = real(txn_id, parts, *rest)
+        return replace(draft, marks=draft.marks[:2])
+
+    real = drafts.stream_draft
+    with patch.object(snapshots, "stream_draft", stream_draft):
+        yield
+
+
+@fault
+def queries_with_different_metadata_share_a_snapshot() -> Iterator[None]:
+    def fitting_parts(self: Any) -> Any:
+        runs = self._queries.runs.values()
+        settings = [run.settings for run in runs]
+        for run in runs:
+            run.settings = replace(run.settings, user_metadata=None)
+        try:
+            return real(self)
+        finally:
+            for run, each in zip(runs, settings, strict=True):
+                run.settings = each
+
+    real = snapshots.Snapshots._fitting_parts
+    with patch.object(snapshots.Snapshots, "_fitting_parts", fitting_parts):
+        yield
+
+
+@fault
+def watermark_forgotten_in_a_restart() -> Iterator[None]:
+    async def replay(*args: Any) -> Any:
+        found = await real(*args)
+        newest = found.newest_seal
+        return replace(found, newest_seal=None if newest is None else replace(newest, watermark_us=None))
+
+    real = queries.replay
+    with patch.object(queries, "replay", replay):
+        yield
+
+
+@fault
+def failure_of_a_commit_swallowed() -> Iterator[None]:
+    """What could not be committed is dropped, and taken for committed."""
+
+    def fail(self: Any, user: Any, error: Any) -> None:
+        if user in self._progress:
+            self._progress[user] = replace(self._progress[user], pending=(), load=Totals())
+            self._files.drop(user)
+        self.changed.ring()
+
+    with patch.object(queries.Queries, "fail", fail):
+        yield
+
+
+@fault
+def backlog_never_left() -> Iterator[None]:
+    always = property(lambda self: self.pace.backlog_interval_ms > 0 and self.backlog is not None)
+    with patch.object(queries.Run, "in_backlog", always):
+        yield
+
+
+@fault
+def commits_spaced_without_a_backlog() -> Iterator[None]:
+    real = snapshots.Snapshots._waiting
+    with patch.object(snapshots.Snapshots, "_waiting", lambda *args: replace(real(*args), in_backlog=True)):
+        yield
+
+
+@fault
+def commits_in_backlog_not_spaced() -> Iterator[None]:
+    with patch.object(snapshots, "due_in_ms", lambda waiting, now_ms: 0 if list(waiting) else None):
+        yield
+
+
+@fault
+def backlog_forgotten_in_a_restart() -> Iterator[None]:
+    with patch.object(sealing.Backlog, "from_json", lambda text: sealing.Backlog()):
+        yield
+
+
+@fault
+def drain_returns_early() -> Iterator[None]:
+    async def drain(self: Any) -> None:
+        self._snapshots.wake()
+
+    with patch.object(table_committer.TableCommitter, "drain", drain):
+        yield
+
+
+@fault
+def seal_that_went_wrong_is_not_looked_for() -> Iterator[None]:
+    def doubted(self: Any) -> frozenset[Any]:
+        return frozenset(user for user in self._doubted if user in self._progress and self._progress[user].pending)
+
+    with patch.object(queries.Queries, "doubted", property(doubted)):
+        yield
+
+
+@fault
+def epoch_of_a_stopped_run_counts_for_the_next() -> Iterator[None]:
+    def begin_run(self: Any, user: Any) -> None:
+        self._failures.pop(user, None)
+        if user in self._runs:
+            run = self._runs[user]
+            run.backlog, run.begun, run.ended = None, False, False
+        self.doubt(user)
+
+    with patch.object(queries.Queries, "begin_run", begin_run):
+        yield
+
+
+@fault
+def pending_epochs_left_behind_at_the_end_of_a_run() -> Iterator[None]:
+    def end_run(self: Any, user: Any) -> None:
+        if user in self._progress:
+            self._progress[user] = replace(self._progress[user], pending=(), load=Totals())
+
+    with patch.object(queries.Queries, "end_run", end_run):
+        yield
+
+
+@fault
+def query_passed_over() -> Iterator[None]:
+    """One with metadata of its own comes last in every version."""
+
+    def fitting_parts(self: Any) -> Any:
+        runs = self._queries.runs
+        since_ms = {user: run.since_ms for user, run in runs.items()}
+        for user, run in runs.items():
+            run.since_ms = 0 if user == max(runs) else 1
+        try:
+            return real(self)
+        finally:
+            for user, run in runs.items():
+                run.since_ms = since_ms[user]
+
+    real = snapshots.Snapshots._fitting_parts
+    with patch.object(snapshots.Snapshots, "_fitting_parts", fitting_parts):
+        yield

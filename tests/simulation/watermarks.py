@@ -1,0 +1,53 @@
+"""How far each query has come in event time, worked out from the rows that were sealed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .names import SealRecord, owner_of_data, rows_of
+from .violations import Violation
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Watermarks:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        # By query and epoch, the watermark after it; by query, the newest one in the table.
+        self._after: dict[tuple[str, int], int | None] = {}
+        self._in_table: dict[str, int] = {}
+
+    def sealed(self, seal: SealRecord, delay_us: int) -> None:
+        """The minimum over tasks of their newest event time, less the delay; it stays where that would be less."""
+        newest: dict[int, int] = {}
+        for file in seal.files:
+            task = owner_of_data(file, seal.user).task
+            for row in rows_of(self._world.objects.bodies[file][0]):
+                time = self._world.event_time_us(row)
+                if time is not None:
+                    newest[task] = max(time, newest.get(task, time))
+        before = self._after.get((seal.user, seal.epoch - 1))
+        own = min(newest.values()) - delay_us if newest else None
+        if before is not None and own is not None and own < before:
+            self._world.count("epochs behind the watermark")
+        after = max((each for each in (before, own) if each is not None), default=None)
+        if seal.watermark_us != after:
+            raise Violation(
+                f"the seal of epoch {seal.epoch} of {seal.user} has watermark {seal.watermark_us}, not {after}"
+            )
+        self._after[seal.user, seal.epoch] = after
+
+    def committed(self, version: int, last: dict[str, int], found: dict[str, int | None] | None) -> None:
+        """A version brings each query to its `last` epoch, and says `found` of their watermarks."""
+        expected = {user: self._after[user, epoch] for user, epoch in last.items()}
+        if (found or dict.fromkeys(last)) != expected:
+            raise Violation(f"version {version} has watermarks {found}, not {expected}")
+        for user, watermark_us in expected.items():
+            if watermark_us is not None:
+                if watermark_us < self._in_table.get(user, watermark_us):
+                    raise Violation(f"version {version} takes the watermark of {user} back to {watermark_us}")
+                self._in_table[user] = watermark_us
+                self._world.count("watermarks in snapshots")
+            elif user in self._in_table:
+                raise Violation(f"version {version} takes the watermark of {user} away")
