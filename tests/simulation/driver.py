@@ -145,6 +145,7 @@ class Driver:
             except LakecommitError as error:
                 world.note(name, "fails", None, f"{type(error).__name__}: {error}")
                 self.judge(error)
+                run.hurried = True
                 goes_on = world.chance(world.profile.restart_in_place)
             late_ms = self._late_ms(run)
             if late_ms is None:
@@ -328,7 +329,7 @@ class Driver:
     def _new_committer(self) -> TableCommitter:
         if self._inline:
             return new_committer(self.process, INLINE_EMPTY_EPOCHS)
-        return new_committer(self.process, patience_ms=self.world.profile.patience_ms)
+        return new_committer(self.process, self.world.profile.empty_epochs, self.world.profile.patience_ms)
 
     def _plan_offsets(self, query: Query, epoch: int) -> bool:
         world = self.world

@@ -146,6 +146,7 @@ class LogModel:
         if details["epochs"] != {user: list(run) for user, run in runs.items()}:
             raise Violation(f"version {number} has {runs} and speaks of {details['epochs']}")
         model.watermarks.committed(number, {user: last for user, (_, last) in runs.items()}, details.get("watermarks"))
+        self._check_size(number, runs)
         if len(runs) > 1:
             self._world.count("snapshots of two queries")
         if any(first < last for first, last in runs.values()):
@@ -160,6 +161,19 @@ class LogModel:
             if info.get("userMetadata") not in run.metadata_of_a_version():
                 raise Violation(f"version {number} has the metadata of another query than {user}")
             run.committed(Load.of(model.seals[user, epoch] for epoch in range(first, last + 1)))
+
+    def _check_size(self, number: int, runs: dict[str, tuple[int, int]]) -> None:
+        """A snapshot of several epochs is bounded; an epoch is never split."""
+        model, limit = self._model, self._world.profile.snapshot_files
+        load = Load.of(
+            model.seals[user, epoch] for user, (first, last) in runs.items() for epoch in range(first, last + 1)
+        )
+        if load.files > limit and load.epochs > 1:
+            raise Violation(f"version {number} adds {load}, though {limit} files are enough")
+        if not load.files:
+            self._world.count("snapshots without files")
+        if any((user, last + 1) in model.seals for user, (_, last) in runs.items()):
+            self._world.count("snapshots that left something pending")
 
     def _check_batches(self, number: int, by_epoch: dict[tuple[str, int], list[str]], info: dict[str, Any]) -> None:
         for (user, epoch), added in by_epoch.items():

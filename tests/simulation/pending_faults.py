@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -228,4 +229,23 @@ def query_passed_over() -> Iterator[None]:
 
     real = snapshots.Snapshots._fitting_parts
     with patch.object(snapshots.Snapshots, "_fitting_parts", fitting_parts):
+        yield
+
+
+@fault
+def snapshot_without_a_bound() -> Iterator[None]:
+    real = snapshots.next_run
+    with patch.object(snapshots, "next_run", lambda progress, empty_epochs, files: real(progress, empty_epochs)):
+        yield
+
+
+@fault
+def drain_does_not_wait_for_a_seal_under_way() -> Iterator[None]:
+    with patch.object(queries.Queries, "unsettled", property(lambda self: bool(self.doubted))):
+        yield
+
+
+@fault
+def query_forgotten_in_the_middle_of_an_epoch() -> Iterator[None]:
+    with patch.object(queries.Queries, "busy_with", lambda self, user: nullcontext()):
         yield

@@ -17,6 +17,8 @@ HOUR_MS = 60 * MINUTE_MS
 # A request that the store has taken takes effect within this time, however late; the design leaves out longer ones.
 LATEST_EFFECT_MS = 9 * MINUTE_MS
 SLOWEST_MS = 2 * MINUTE_MS
+# How many files a snapshot of several epochs takes, unless a profile wants small ones.
+SNAPSHOT_FILES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Profile:
     recoveries: int
     wait_ms: int | None
     limits: Limits
+    snapshot_files: int
+    empty_epochs: int
     slow_table: float
     memory: Memory
     disk_full: float
@@ -82,6 +86,10 @@ class Profile:
     late_news: float
     drains: float
     shared_process: float
+
+    @property
+    def small_snapshots(self) -> bool:
+        return self.snapshot_files < SNAPSHOT_FILES
 
     def sleep_ms(self, rng: Random) -> int:
         low, high = self.sleeps[int(rng.random() * len(self.sleeps))]
@@ -162,6 +170,8 @@ def draw_profile(rng: Random) -> Profile:
         recoveries=1 + int(rng.random() * 3) if on("recoveries", 0.25) else 0,
         wait_ms=one_of(WAITS[4:8] if slow_table and rng.random() < 0.6 else WAITS),
         limits=one_of(_LIMITS) if on("small limits", 0.4 if gathers else 0.2) else Limits(),
+        snapshot_files=one_of((1, 3, 5)) if on("small snapshots", 0.2) else SNAPSHOT_FILES,
+        empty_epochs=one_of((1, 2, 3)) if on("few epochs without a snapshot", 0.2) else 1000,
         slow_table=slow_table,
         memory=Memory(one_of((200, 2_600, 2_600, 4_000)), one_of((1, 3_000, 2**20, 2**20))) if spill else Memory(),
         disk_full=rate("local disk is full", 0.4, 0.03, 0.3) if spill else 0.0,

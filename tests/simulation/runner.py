@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import multiprocessing
 import traceback
 import warnings
 from collections import Counter
@@ -12,6 +13,8 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
+
+from lakecommit import cadence, snapshots
 
 from .memo import remembering
 from .process import CURRENT
@@ -49,7 +52,8 @@ def run_world(seed: int) -> tuple[World, str | None]:
     world = World(seed)
     reason: str | None = None
     try:
-        world.loop.run(Scenario(world).run())
+        with _snapshots_of(world.profile.snapshot_files):
+            world.loop.run(Scenario(world).run())
     except Exception as error:
         cause = "" if error.__cause__ is None else "".join(traceback.format_exception(error.__cause__)[-6:])
         reason = f"{type(error).__name__}: {error}\n{cause}"
@@ -91,7 +95,8 @@ def run_chunks(start: int, count: int, jobs: int, fault: str | None = None) -> I
         for at, size in chunks:
             yield run_seeds(at, size, fault)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    # Not by fork: whoever asks may have threads.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         starts, sizes = zip(*chunks, strict=True)
         yield from pool.map(run_seeds, starts, sizes, [fault] * len(chunks))
 
@@ -123,6 +128,17 @@ def _running(fault: str | None) -> Iterator[None]:
         loggers.propagate = True
         gc.unfreeze()
         gc.enable()
+
+
+@contextmanager
+def _snapshots_of(files: int) -> Iterator[None]:
+    """A snapshot takes several epochs up to this many files, which is thousands otherwise."""
+    usual = snapshots.FILES_PER_SNAPSHOT
+    snapshots.FILES_PER_SNAPSHOT = cadence.FILES_PER_SNAPSHOT = files
+    try:
+        yield
+    finally:
+        snapshots.FILES_PER_SNAPSHOT = cadence.FILES_PER_SNAPSHOT = usual
 
 
 class _Alarm(logging.Handler):

@@ -26,8 +26,8 @@ SLACK_MS = SLOWEST_MS + 2_000
 class RunView:
     """One run. `boundaries` are those that it may have ahead, one of them; None where that cannot be known.
 
-    `hurried` says that its end or a drain was told, after which nothing has to wait; `after_stop`, that an epoch of an
-    earlier run of the process may still be under way.
+    `hurried` says that it has failed, or that its end or a drain was told, after which nothing has to wait;
+    `after_stop`, that an epoch of an earlier run of the process may still be under way.
     """
 
     process: Process
@@ -146,8 +146,9 @@ class RunView:
     def _check_at_once(self, pending: bool) -> None:
         """Outside of a backlog, and where nobody else writes, an epoch is committed in the time of a few requests."""
         world, profile = self.process.world, self.process.world.profile
-        others = profile.foreign or profile.batches or profile.recoveries or profile.slow or profile.slow_table
-        if pending or others or not self.surely_not_in_backlog or self.sealed_ms is None:
+        others = profile.foreign or profile.batches or profile.recoveries
+        slow = profile.slow or profile.slow_table or profile.small_snapshots
+        if pending or others or slow or not self.surely_not_in_backlog or self.sealed_ms is None:
             return
         world.count("snapshots that had to be made at once")
         if world.loop.now - self.sealed_ms > 500 + 20 * profile.latency_ms:
@@ -162,7 +163,8 @@ class RunView:
 
     def metadata_of_a_version(self) -> tuple[str | None, ...]:
         """What a driver of two queries finds pending may be of either, so that it has nobody's metadata."""
-        found_pending = self.version_ms is None and len(self.process.runs) > 1
+        first = self.version_ms is None or self.process.world.profile.small_snapshots
+        found_pending = (first or self.ended) and len(self.process.runs) > 1
         return (self.metadata, None) if found_pending else (self.metadata,)
 
     def committed(self, load: Load) -> None:
@@ -171,8 +173,9 @@ class RunView:
         now, last_ms = world.loop.now, self.version_ms
         pressed = self.waited_for_room or (self.sealed_ms is None and self.limits != Limits())
         self.version_ms, self.passed_over, self.waited_for_room = now, None, False
-        # A query that is due takes another one along.
+        # A query that is due takes another one along, and what does not fit into one snapshot takes several.
         disturbed = world.profile.store_fault or not self.process.alone or len(self.process.runs) > 1
+        disturbed = disturbed or world.profile.small_snapshots
         if not self.surely_in_backlog or self.hurried or disturbed:
             return
         world.count("snapshots in backlog")
