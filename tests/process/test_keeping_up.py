@@ -32,6 +32,7 @@ def test_killed_in_a_grouped_commit_with_pending_epochs_on_disk(start, tmp_path,
     assert len(read_log(stream.place)) - 1 < stream.newest_epoch, "epochs shared snapshots"
 
 
+@pytest.mark.soak
 def test_killed_in_backlog(start, tmp_path):
     stream = stream_on_disk(tmp_path, files=10)
     options = {"backlogInterval": "1h"}

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 def test_on_local_disk(start, tmp_path, rng, spark):
     stream = stream_on_disk(tmp_path, files=10)
-    killed_at_random_moments(start, stream, rng, kills=3)
+    killed_at_random_moments(start, stream, rng, kills=2)
     assert_exactly_once(stream)
     read = spark.read.format("delta").load(stream.place.location)
     assert sorted(row.id for row in read.select("id").collect()) == stream.ids
