@@ -45,6 +45,7 @@ class RunView:
     hurried: bool = False
     stopped: bool = False
     settled: bool = False
+    known: bool = False
     passed_over: int | None = None
     waited_for_room: bool = False
     epoch: int = -1
@@ -163,8 +164,7 @@ class RunView:
 
     def metadata_of_a_version(self) -> tuple[str | None, ...]:
         """What a driver of two queries finds pending may be of either, so that it has nobody's metadata."""
-        first = self.version_ms is None or self.process.world.profile.small_snapshots
-        found_pending = (first or self.ended) and len(self.process.runs) > 1
+        found_pending = (not self.known or self.ended) and len(self.process.runs) > 1
         return (self.metadata, None) if found_pending else (self.metadata,)
 
     def committed(self, load: Load) -> None:
@@ -173,6 +173,8 @@ class RunView:
         now, last_ms = world.loop.now, self.version_ms
         pressed = self.waited_for_room or (self.sealed_ms is None and self.limits != Limits())
         self.version_ms, self.passed_over, self.waited_for_room = now, None, False
+        # The version that is under way when an epoch brings the query's settings does not have them yet.
+        self.known = self.epoch >= 0
         # A query that is due takes another one along, and what does not fit into one snapshot takes several.
         disturbed = world.profile.store_fault or not self.process.alone or len(self.process.runs) > 1
         disturbed = disturbed or world.profile.small_snapshots
