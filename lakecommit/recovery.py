@@ -28,7 +28,7 @@ from lakecommit.housekeeping.objects import (
     without_the_tables,
 )
 from lakecommit.housekeeping.queries import Cleaned
-from lakecommit.listening.places import listener_paths
+from lakecommit.listening.places import place_paths
 from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, Seal, own_mark_id
 from lakecommit.replay import (
     ReadState,
@@ -186,7 +186,7 @@ async def discard(
         seals = sealed
     left = await store.delete([layout.seal_path(user, epoch) for epoch in seals]) if seals else ()
     # Nobody will be told of what is given up, nor of anything that came before it.
-    places = await listener_paths(store, user)
+    places = await place_paths(store, user)
     places_left = await store.delete(places) if places else ()
     unconfirmed = deleted.unconfirmed + len(left) + len(places_left)
     return Cleaned(deleted.files, deleted.manifests, len(seals) - len(left), unconfirmed)

@@ -3,10 +3,10 @@
     <partition dirs>/<epoch>-<task>-<attempt>-<n>.parquet                 a data file
     _lakecommit/users/<user>/writers/<epoch>/<task>-<attempt>[-<n>].avro  a manifest (no number for the first)
     _lakecommit/users/<user>/seals/<epoch>.avro                           a seal
-    _lakecommit/users/<user>/listeners/<name>.json                        how far a listener was told, and its state
+    _lakecommit/users/<user>/listeners/<name>/<number>.json               how far a listener was told, and its state
 
-Epochs have twenty digits, so that a listing is ordered by epoch. Attempts are 32 hexadecimal digits, so that every name
-parses in one way only. Names are checked when they are made and again when they are read.
+Epochs and numbers have twenty digits, so that a listing is ordered by them. Attempts are 32 hexadecimal digits, so that
+every name parses in one way only. Names are checked when they are made and again when they are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MANIFEST = re.compile(
     rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/writers/([0-9]{{20}})/(0|[1-9][0-9]{{0,9}})-([0-9a-f]{{32}})(?:-([1-9][0-9]{{0,9}}))?\.avro"
 )
 _USER_STATE = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/(?:writers|seals|listeners)/")
-_LISTENER = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/listeners/([0-9A-Za-z-]{{1,64}})\.json")
+_PLACE = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/listeners/([0-9A-Za-z-]{{1,64}})/([0-9]{{20}})\.json")
 _SEAL = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/seals/([0-9]{{20}})\.avro")
 
 
@@ -61,10 +61,15 @@ def listeners_prefix(user: CommitUser) -> str:
     return f"{ROOT}/users/{_checked_user(user)}/listeners"
 
 
-def listener_path(user: CommitUser, name: str) -> str:
+def places_prefix(user: CommitUser, name: str) -> str:
+    """The directory of one listener's places."""
     if not is_listener_name(name):
         raise ValueError(f"not a listener's name: {name!r}")
-    return f"{listeners_prefix(user)}/{name}.json"
+    return f"{listeners_prefix(user)}/{name}"
+
+
+def place_path(user: CommitUser, name: str, number: int) -> str:
+    return f"{places_prefix(user, name)}/{number:020d}.json"
 
 
 def is_listener_name(name: str) -> bool:
@@ -101,9 +106,10 @@ def parse_seal_path(path: str) -> tuple[CommitUser, Epoch] | None:
     return CommitUser(match[1]), Epoch(int(match[2]))
 
 
-def parse_listener_path(path: str) -> tuple[CommitUser, str] | None:
-    match = _LISTENER.fullmatch(path)
-    return None if match is None else (CommitUser(match[1]), match[2])
+def parse_place_path(path: str) -> tuple[CommitUser, str, int] | None:
+    """The user, the listener's name and the number; None where the name is not a place's."""
+    match = _PLACE.fullmatch(path)
+    return None if match is None else (CommitUser(match[1]), match[2], int(match[3]))
 
 
 def check_data_path(path: str, attempt: Attempt) -> None:

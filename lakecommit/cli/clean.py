@@ -206,7 +206,7 @@ async def _stays(store: Store, state: TableState, found: QueryCleanUp) -> tuple[
     if found.untold:
         reasons.append(
             f"{found.untold} epochs that a listener was not told of: the query tells it when it runs again; if there "
-            f"is no such listener any more, delete its place below {layout.listeners_prefix(found.user)}"
+            f"is no such listener any more, delete its directory below {layout.listeners_prefix(found.user)}"
         )
     if not reasons and not found.quiet:
         reasons.append(

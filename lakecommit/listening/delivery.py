@@ -20,10 +20,11 @@ from lakecommit.listeners import CommitListener, CommittedSnapshot, RemembersSta
 from lakecommit.listening.calls import Call, ListenerFailed, Pause, call_listener
 from lakecommit.listening.events import Counted, Teller, counted
 from lakecommit.listening.feed import Feed, Untold
-from lakecommit.listening.places import BEFORE_ALL, Place, PlaceStore, StoredPlace
+from lakecommit.listening.places import BEFORE_ALL, Place, PlaceStore, StoredPlaces
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import CommitUser, Epoch
 from lakecommit.replay import ReadState
+from lakecommit.storage.base import Put
 
 SAVE_EVERY_MS = 10_000
 
@@ -31,7 +32,7 @@ T = TypeVar("T")
 _log = logging.getLogger("lakecommit.listeners")
 
 
-class ListenStore(PlaceStore, ReadState, Protocol):
+class ListenStore(PlaceStore, ReadState, Put, Protocol):
     """The verbs that telling takes."""
 
 
@@ -68,7 +69,7 @@ class Delivery:
         self._feed = feed
         self._first: Epoch | None = first
         self._around = around
-        self._place = StoredPlace(around.store, user, name, around.clock, around.random)
+        self._places = StoredPlaces(around.store, user, name, around.clock, around.random)
         self._loading = asyncio.Lock()
         # The object that has the place `_epoch`; None until it is read.
         self._served: CommitListener | None = None
@@ -123,16 +124,6 @@ class Delivery:
         """Another driver may have told the listener more than this one has."""
         self._may_be_behind = True
 
-    def rewind(self, epoch: Epoch) -> None:
-        """What follows `epoch` was only just committed: where the place is past it, the table was put back since."""
-        if self._served is not None and self._epoch > epoch:
-            _log.warning(
-                "listener %s was told up to epoch %d of query %s in %s, but epoch %d was only just committed: it is "
-                "told again from there",
-                *(self.name, self._epoch, self._user, self._around.teller.table, epoch + 1),
-            )
-            self._epoch, self._counted = epoch, Counted()
-
     async def _run(self) -> None:
         clock, changed = self._around.clock, self._around.changed
         try:
@@ -181,7 +172,7 @@ class Delivery:
             if self._served is listener:
                 return
             try:
-                place = await self._place.read_or_create(self._feed.end if self._first is None else self._first)
+                place = await self._places.read_or_create(self._feed.end if self._first is None else self._first)
             except CorruptState:
                 # Whoever deletes it wants the listener to begin with what comes then.
                 self._first = None
@@ -199,9 +190,9 @@ class Delivery:
         """Takes over the place that another driver has put, where it is further on."""
         self._may_be_behind = False
         try:
-            other = await self._place.read_other()
+            other = await self._places.read()
         except CorruptState as error:
-            _log.warning("%s. It is written again with what is known here", error)
+            _log.warning("%s. The next one is written with what is known here", error)
             return
         if other is not None and other.epoch > self._epoch:
             self._take(other)
@@ -224,6 +215,11 @@ class Delivery:
         links = [link for link in self._counted.links if self._epoch < link.epoch <= last]
         first = links[0].epoch if links else last + 1
         if first > self._epoch + 1:
+            before = self._epoch
+            await self._catch_up()
+            if self._epoch != before:
+                # Another driver has told the listener of them, and let them go.
+                return None
             _log.warning(
                 "listener %s is not told of epochs %d to %d of query %s in %s: another sink wrote them, or their state "
                 "was released while the listener was not registered",
@@ -238,13 +234,13 @@ class Delivery:
         return snapshot
 
     async def _save(self) -> None:
-        before = self._epoch
-        await self._catch_up()
-        if self._epoch != before:
-            return
-        body = await self._call(partial(self._body, before))
-        await self._place.write(body)
-        self._saved = before
+        epoch = self._epoch
+        body = await self._call(partial(self._body, epoch))
+        theirs = await self._places.write(epoch, body)
+        if theirs is not None:
+            # Of two who remember the same epochs the first counts.
+            self._take(theirs)
+        self._saved = epoch
         self._save_at_ms = self._around.clock.boot_ms() + SAVE_EVERY_MS
 
     def _body(self, epoch: Epoch) -> bytes:

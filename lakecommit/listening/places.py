@@ -2,8 +2,9 @@
 
     {"epoch": 41, "state": …}
 
-`epoch` is null until it was told of the first one. A place never goes back: of two drivers of one query the one that
-is behind takes over the other's, state and all, which is the state after all epochs up to there.
+`epoch` is null until it was told of the first one. A place is never written over: each is an object of its own. The one
+with the highest number counts, and those before it are deleted. So no place goes back, whoever comes late: a driver
+that slept, or a request that takes effect after the next one.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakecommit.clock import Clock
-from lakecommit.errors import CorruptState
+from lakecommit.errors import CorruptState, StoreError
 from lakecommit.model import CommitUser, Epoch
 from lakecommit.parallel import in_parallel
 from lakecommit.state import layout
-from lakecommit.storage.base import Create, Found, Get, List, NotModified, Put
+from lakecommit.storage.base import Create, Delete, Found, Get, List
 from lakecommit.storage.once import Theirs, create_once
 
 BEFORE_ALL = Epoch(-1)
+# How often a listing is repeated whose newest place was gone when it was read.
+MAX_LOOKS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,49 +53,77 @@ class Place:
         return Place(Epoch(epoch), state)
 
 
-class PlaceStore(Create, Put, Get, Protocol):
+class ReadPlaces(Get, List, Protocol):
+    """The verbs that looking for places takes."""
+
+
+class PlaceStore(ReadPlaces, Create, Delete, Protocol):
     """The verbs that a place takes."""
 
 
-class StoredPlace:
-    """The object that holds the place of one listener in one query."""
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """The place that counts, with its number; `earlier` are the numbers of those that may still be there before it."""
+
+    number: int
+    place: Place
+    earlier: frozenset[int] = frozenset()
+
+
+class StoredPlaces:
+    """The places of one listener in one query.
+
+    The first one, wherever it begins, has number 0, so that of several drivers one creates it. The others have the
+    number of the epoch after their own.
+    """
 
     def __init__(
         self, store: PlaceStore, user: CommitUser, name: str, clock: Clock, random: Callable[[], float]
     ) -> None:
-        self.path = layout.listener_path(user, name)
         self._store = store
+        self._user = user
+        self._name = name
         self._clock = clock
         self._random = random
-        self._etag: str | None = None
-        self._body = b""
+        self._newest: _Newest | None = None
 
     async def read_or_create(self, first: Epoch) -> Place:
-        """The place that is stored; where there is none it is put at `first`. Raises `CorruptState`."""
-        place = Place(first)
-        found = await self._store.get(self.path)
-        if not isinstance(found, Found):
-            # Another driver may be doing the same, with a table that is further on: what was there first counts.
-            body = place.to_bytes()
-            outcome = await create_once(self._store, self.path, body, clock=self._clock, random=self._random)
-            found = Found(outcome.body if isinstance(outcome, Theirs) else body, outcome.etag)
-        self._etag, self._body = found.etag, found.body
-        return Place.from_bytes(found.body, self.path)
+        """The place that counts; where there is none it is put at `first`. Raises `CorruptState`."""
+        place = await self.read()
+        if place is None:
+            mine = Place(first)
+            theirs = await self._create(0, mine.to_bytes())
+            # Somebody may have been faster, and have gone on from a first place that is deleted by now.
+            self._newest = _Newest(0, theirs or mine)
+            place = await self.read()
+        if place is None:
+            raise StoreError(f"the first place of listener {self._name} was deleted right after it was created")
+        return place
 
-    async def read_other(self) -> Place | None:
-        """The place, where somebody else has put one since it was last read or written here. Raises `CorruptState`."""
-        found = await self._store.get(self.path, known_etag=self._etag)
-        if found is None or isinstance(found, NotModified) or found.body == self._body:
-            return None
-        self._etag, self._body = found.etag, found.body
-        return Place.from_bytes(found.body, self.path)
+    async def read(self) -> Place | None:
+        """The place that counts, None where there is none. Raises `CorruptState`."""
+        self._newest = await _read(self._store, self._user, self._name, self._newest)
+        return None if self._newest is None else self._newest.place
 
-    async def write(self, body: bytes) -> None:
-        self._etag, self._body = await self._store.put(self.path, body), body
+    async def write(self, epoch: Epoch, body: bytes) -> Place | None:
+        """Stores `body` as the place at `epoch`. Returns another driver's place at the same epoch, if that was first.
 
+        Raises `CorruptState` where that cannot be read.
+        """
+        before = self._newest
+        number = epoch + 1
+        theirs = await self._create(number, body)
+        earlier = set() if before is None else {each for each in (*before.earlier, before.number) if each < number}
+        paths = {layout.place_path(self._user, self._name, each): each for each in sorted(earlier)}
+        left = await self._store.delete(list(paths)) if paths else ()
+        self._newest = _Newest(number, theirs or Place.from_bytes(body, ""), frozenset(paths[path] for path in left))
+        return theirs
 
-class ReadPlaces(Get, List, Protocol):
-    """The verbs that looking for all places takes."""
+    async def _create(self, number: int, body: bytes) -> Place | None:
+        """Returns the place that was there before, if that is another."""
+        path = layout.place_path(self._user, self._name, number)
+        outcome = await create_once(self._store, path, body, clock=self._clock, random=self._random)
+        return Place.from_bytes(outcome.body, path) if isinstance(outcome, Theirs) else None
 
 
 async def told_up_to(store: ReadPlaces, user: CommitUser) -> Epoch | None:
@@ -100,33 +131,51 @@ async def told_up_to(store: ReadPlaces, user: CommitUser) -> Epoch | None:
 
     For who cleans up and does not know who still listens. A place that cannot be read counts as one before all epochs.
     """
-    names = await _names(store, user)
-    places = await in_parallel(lambda name: _epoch_of(store, layout.listener_path(user, name)), names)
-    return min((epoch for epoch in places if epoch is not None), default=None)
+    names = {parsed[1] for path in await place_paths(store, user) if (parsed := layout.parse_place_path(path))}
+    epochs = await in_parallel(lambda name: _epoch_of(store, user, name), sorted(names))
+    return min((epoch for epoch in epochs if epoch is not None), default=None)
 
 
-async def listener_paths(store: List, user: CommitUser) -> list[str]:
-    return [layout.listener_path(user, name) for name in await _names(store, user)]
+async def place_paths(store: List, user: CommitUser) -> list[str]:
+    """All places of all who ever listened to the query."""
+    return [path for path, _ in await _list(store, layout.listeners_prefix(user))]
 
 
-async def _names(store: List, user: CommitUser) -> list[str]:
-    paths = [info.path async for page in store.list(layout.listeners_prefix(user)) for info in page]
-    return [parsed[1] for path in paths if (parsed := layout.parse_listener_path(path))]
+async def _read(store: ReadPlaces, user: CommitUser, name: str, known: _Newest | None = None) -> _Newest | None:
+    """The place that counts now; read only where that is another than `known`. Raises `CorruptState`."""
+    for _ in range(MAX_LOOKS):
+        numbers = [number for _, number in await _list(store, layout.places_prefix(user, name))]
+        if not numbers:
+            return None
+        newest, earlier = max(numbers), frozenset(numbers) - {max(numbers)}
+        if known is not None and known.number == newest:
+            return _Newest(newest, known.place, earlier)
+        path = layout.place_path(user, name, newest)
+        found = await store.get(path)
+        if isinstance(found, Found):
+            return _Newest(newest, Place.from_bytes(found.body, path), earlier)
+        # Deleted since it was listed: somebody has gone on.
+    raise StoreError(f"the places of listener {name} change faster than they can be read")
 
 
-async def _epoch_of(store: Get, path: str) -> Epoch | None:
-    found = await store.get(path)
-    if not isinstance(found, Found):
-        return None
+async def _list(store: List, prefix: str) -> list[tuple[str, int]]:
+    """The paths and numbers of places below a directory."""
+    paths = [info.path async for page in store.list(prefix) for info in page]
+    return [(path, parsed[2]) for path in paths if (parsed := layout.parse_place_path(path))]
+
+
+async def _epoch_of(store: ReadPlaces, user: CommitUser, name: str) -> Epoch | None:
     try:
-        return Place.from_bytes(found.body, path).epoch
+        newest = await _read(store, user, name)
     except CorruptState:
         return BEFORE_ALL
+    return None if newest is None else newest.place.epoch
 
 
 def _damaged(path: str, why: str) -> CorruptState:
+    directory = path.rpartition("/")[0]
     return CorruptState(
         f"{path} does not say how far its listener was told ({why}); nothing is told to it and nothing of this query "
-        "is released until it does; restore it from a backup or a bucket version, or delete it, and the listener "
-        "begins with what is committed from then on"
+        f"is released until it does; restore it from a backup or a bucket version, or delete all of {directory}, and "
+        "the listener begins with what is committed from then on"
     )

@@ -100,8 +100,6 @@ class Listening:
         for snapshot in snapshots if set(self._listeners) else ():
             user, before = snapshot.part.user, Epoch(snapshot.part.epochs[0].epoch - 1)
             self._feeds.setdefault(user, Feed(before, snapshot.version))
-            for delivery in self._of(user).values():
-                delivery.rewind(before)
             self._add_missing(user, before)
             feed = self._feeds[user]
             feed.add(self._around.teller.committed(snapshot))

@@ -13,7 +13,6 @@ from lakecommit.formats.delta import DeltaFormat
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import Attempt, AttemptId, CommitUser, DataFile, Epoch, Manifest, Report, TaskId
 from lakecommit.state import codec, layout
-from lakecommit.storage.base import Found
 from lakecommit.storage.location import open_store
 from lakecommit.table_committer import TableCommitter
 from tests.delta.fakes import FakeStore
@@ -100,12 +99,14 @@ class MemoryStore(FakeStore):
 
     async def delete(self, paths):
         for path in paths:
+            self.requests.append(("delete", path))
             self.objects.pop(path, None)
         return ()
 
 
-def place_path(name="recorder", user=QUERY) -> str:
-    return layout.listener_path(user, name)
+def place_path(epoch=None, name="recorder", user=QUERY) -> str:
+    """The path of a place; of the first one where no epoch is given."""
+    return layout.place_path(user, name, 0 if epoch is None else epoch + 1)
 
 
 @dataclass
@@ -184,8 +185,9 @@ class Lake:
         )
 
     async def place(self, name="recorder", user=QUERY):
-        found = await self.store.get(place_path(name, user))
-        return json.loads(found.body) if isinstance(found, Found) else None
+        """The place that counts."""
+        paths = await self.paths(layout.places_prefix(user, name))
+        return json.loads((await self.store.get(paths[-1])).body) if paths else None
 
     async def paths(self, prefix="_lakecommit") -> list[str]:
         return [info.path async for page in self.store.list(prefix) for info in page]

@@ -46,10 +46,10 @@ def test_an_epoch_is_a_number_of_an_epoch(epoch):
         Place.from_bytes(b'{"epoch": %s, "state": null}' % epoch.encode(), "path")
 
 
-@given(st.from_regex(r"[0-9A-Za-z-]{1,64}", fullmatch=True))
-def test_a_name_comes_back_from_its_path(name):
-    path = layout.listener_path(CommitUser("query"), name)
-    assert layout.parse_listener_path(path) == ("query", name)
+@given(st.from_regex(r"[0-9A-Za-z-]{1,64}", fullmatch=True), st.integers(0, layout.MAX_EPOCH + 1))
+def test_a_name_comes_back_from_its_path(name, number):
+    path = layout.place_path(CommitUser("query"), name, number)
+    assert layout.parse_place_path(path) == ("query", name, number)
     assert layout.parse_user(path) == "query"
     assert layout.parse_seal_path(path) is None
 

@@ -91,10 +91,10 @@ def test_places_are_saved_from_time_to_time_and_never_in_the_path_of_an_epoch():
             began_ms = lake.clock.boot_ms()
             await lake.epoch(committer, epoch)
             assert round((lake.clock.boot_ms() - began_ms) / 1000) == 3, "manifest, seal, version"
-        saves = [verb for verb, path in lake.store.requests if path == place_path()]
-        assert saves == ["get", "put"] * 3, "in thirty-six seconds"
+        saves = [verb for verb, path in lake.store.requests if "/listeners/" in path]
+        assert saves == ["create", "delete"] * 3, "in thirty-six seconds"
         await lake.clock.sleep(20)
-        assert (await lake.place())["epoch"] == 12
+        assert await lake.paths(f"_lakecommit/users/{QUERY}/listeners") == [place_path(12)]
 
     virtually(scenario)
 
@@ -293,43 +293,6 @@ def test_a_version_that_another_driver_committed_is_told_of_too():
         assert recorder.epochs == [(0, 0), (1, 1), (2, 2)]
         assert recorder.told[1].rows == 10
         assert recorder.told[1].version >= 2, "one that holds it"
-
-    virtually(scenario)
-
-
-def test_a_driver_that_is_behind_takes_over_the_place_and_the_state_of_the_other():
-    async def scenario(lake):
-        ours, theirs = Counter(), Counter()
-        committer = lake.committer(ours)
-        await lake.epoch(committer, 0)
-        await committer.settle_listeners()
-        other = lake.committer(theirs)
-        for epoch in (1, 2):
-            await lake.epoch(other, epoch)
-        await other.settle_listeners()
-        assert (await lake.place("counter"))["epoch"] == 2
-        committer.begin_run(QUERY)
-        await lake.epoch(committer, 3)
-        await committer.settle_listeners()
-        assert await lake.place("counter") == {"epoch": 3, "state": 40}
-        assert list(ours.rows.values()) == [40]
-        assert ours.epochs == [(0, 0), (3, 3)], "what the other was told of may be released by now"
-
-    virtually(scenario)
-
-
-def test_a_sleeper_never_puts_a_place_back():
-    async def scenario(lake):
-        ours, theirs = Counter(), Counter()
-        committer = lake.committer(ours)
-        await lake.epoch(committer, 0)
-        await lake.epoch(committer, 1)
-        other = lake.committer(theirs)
-        await lake.epoch(other, 2)
-        await other.settle_listeners()
-        assert await lake.place("counter") == {"epoch": 2, "state": 30}
-        await lake.clock.sleep(60)
-        assert await lake.place("counter") == {"epoch": 2, "state": 30}
 
     virtually(scenario)
 

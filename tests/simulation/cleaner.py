@@ -14,6 +14,7 @@ from .world import World
 class Cleaner:
     def __init__(self, world: World) -> None:
         self.process = Process(world, f"cleaner {world.new_number()}", world.profile.driver_risk)
+        self.process.listeners = world.model.hearing.known_places()
         self._troubled = world.chaos > 0
 
     def start(self) -> None:

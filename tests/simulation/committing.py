@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 from lakecommit.drafts import TableSettings
 from lakecommit.formats.delta import DeltaFormat
+from lakecommit.listening.registry import Listeners
 from lakecommit.pending_files import PendingFiles
 from lakecommit.snapshots import Snapshot
 from lakecommit.table_committer import TableCommitter
 
 from .disk import Disk
+from .hearing import CallSlowly
 from .process import Process
 from .store import Handle
 
@@ -23,7 +25,9 @@ SETTINGS = TableSettings(partition_columns=None, properties={})
 INLINE_EMPTY_EPOCHS = 16
 
 
-def new_committer(process: Process, empty_epochs: int = 1000, patience_ms: int = 0) -> TableCommitter:
+def new_committer(
+    process: Process, empty_epochs: int = 1000, patience_ms: int = 0, listeners: Listeners | None = None
+) -> TableCommitter:
     world = process.world
     store = Handle(process)
     parts = {"clock": process.clock, "new_id": world.new_id, "random": world.rng.random}
@@ -44,6 +48,8 @@ def new_committer(process: Process, empty_epochs: int = 1000, patience_ms: int =
         patience_ms=patience_ms,
         files=files,
         told=told,
+        listeners=listeners,
+        call_listener=CallSlowly(process),
     )
 
 

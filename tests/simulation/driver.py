@@ -16,11 +16,13 @@ from lakecommit.errors import (
     LocalDiskFailed,
     StoreError,
 )
+from lakecommit.listening.registry import Listeners
 from lakecommit.model import CommitUser, Epoch, Report
 from lakecommit.sealing import NOT_KNOWN, Offsets
 from lakecommit.table_committer import TableCommitter
 
 from .committing import INLINE_EMPTY_EPOCHS, SCHEMA, end_committer, new_committer
+from .hearing import NAMES, new_listener
 from .process import Process
 from .profile import MINUTE_MS, WAITS, Memory
 from .runs import RunView
@@ -63,6 +65,10 @@ class Driver:
         if self._inline:
             self._wait_ms = None
         self._delay_us = int(world.rng.random() * 3) * 4_000_000
+        self._listeners = Listeners()
+        self._come_later: list[str] = []
+        if not self._inline:
+            self._choose_listeners()
         self.committer = self._new_committer()
         self._stopped = False
 
@@ -83,18 +89,56 @@ class Driver:
             self.process.spawn(self._tidy())
             if self.world.chance(self.world.profile.drains / 8):
                 self.process.spawn(self._drain_some_time())
+            if self._come_later:
+                self.process.spawn(self._listen_later())
         await asyncio.gather(*(self._query(query) for query in self.queries))
         linger_ms = LAST_LINGER_MS if self._last else self.world.profile.linger_ms
         if linger_ms:
             await self.process.sleep_ms(linger_ms)
         if not self._inline and (self._last or self.world.rng.random() < self.world.profile.drains):
             await self._drain()
+            await self._settle_listeners()
+
+    def _choose_listeners(self) -> None:
+        """Some are there from the start, some are registered later, and some never."""
+        world = self.world
+        for name in NAMES[: world.profile.listeners]:
+            if not world.chance(world.profile.absences):
+                self._listeners.add([new_listener(self.process, name)])
+                self.process.listeners[name] = -1
+                # Whoever runs a cell of a notebook again registers another object of the same name.
+                if world.chance(world.profile.absences / 2):
+                    self._come_later.append(name)
+            elif world.rng.random() < 0.5:
+                self._come_later.append(name)
+
+    async def _listen_later(self) -> None:
+        profile = self.world.profile
+        span_ms = profile.epochs * (profile.trigger_ms + 12 * profile.latency_ms)
+        await self.process.sleep_ms(int(self.world.rng.random() * span_ms))
+        self.world.note(self.process.name, "registers", None, ", ".join(self._come_later))
+        self.world.count("listeners registered later")
+        self._listeners.add([new_listener(self.process, name) for name in self._come_later])
+        for run in self.process.runs.values():
+            # The next epoch gives them their places first.
+            run.settled = False
+        self.committer.listen()
+
+    async def _settle_listeners(self) -> None:
+        """What the service does at its end, for a while."""
+        settling = asyncio.ensure_future(self.committer.settle_listeners())
+        await self._wait(settling, COMMITTED_WITHIN_MS if self._last else 10_000)
+        if self._last and not settling.done():
+            raise Violation("the last driver's listeners are never told everything")
+        settling.cancel()
 
     async def _tidy(self) -> None:
         """What the driver's service does in the background."""
         interval_ms = LAST_TIDY_MS if self._last else self.world.profile.tidy_ms
         while True:
             await self.process.sleep_ms(interval_ms)
+            for name in self._listeners:
+                self.process.listeners.setdefault(name, self.world.loop.now)
             await self.committer.tidy()
             # Less and less often: what is due after seconds and what is due after an hour are both met.
             interval_ms = min(2 * interval_ms, LAST_TIDY_MS)
@@ -327,9 +371,10 @@ class Driver:
         return self._new_committer() if self._inline else self.committer
 
     def _new_committer(self) -> TableCommitter:
+        profile = self.world.profile
         if self._inline:
             return new_committer(self.process, INLINE_EMPTY_EPOCHS)
-        return new_committer(self.process, self.world.profile.empty_epochs, self.world.profile.patience_ms)
+        return new_committer(self.process, profile.empty_epochs, profile.patience_ms, self._listeners)
 
     def _plan_offsets(self, query: Query, epoch: int) -> bool:
         world = self.world

@@ -13,6 +13,8 @@ def check_end(world: World, queries: list[Query], works: list[BatchWork], foreig
     for path in world.model.log.live:
         if path not in world.objects.bodies:
             raise Violation(f"a file of the table is gone: {path}")
+    for query in queries:
+        world.model.hearing.check_end(query.user)
     left = left_over(world)
     if left is not None:
         raise Violation(f"left over at the end: {left}")

@@ -155,6 +155,7 @@ class LogModel:
         if who is not None and not (profile.store_fault or profile.disk_full or profile.disk_damage):
             passed_over(who, runs)
         for user, (first, last) in runs.items():
+            model.hearing.committed(who, user)
             run = None if who is None else who.runs.get(user)
             if run is None:
                 continue

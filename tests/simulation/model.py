@@ -11,6 +11,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
+from .hearing import Hearing
 from .log_model import LogModel
 from .names import ManifestRecord, Owner, SealRecord, owner_of_data, read_manifest, read_seal, rows_of, seal_epoch
 from .process import Process
@@ -43,6 +44,7 @@ class Model:
         self.batches: dict[str, frozenset[int]] = {}
         self.commits_begun: set[str] = set()
         self.watermarks = Watermarks(world)
+        self.hearing = Hearing(world)
         # By process, the epochs whose seals it has created.
         self.sealed_by: dict[str, set[tuple[str, int]]] = {}
 
@@ -138,6 +140,9 @@ class Model:
         elif "/seals/" in path:
             if before is None:
                 self._sealed(path, body, who, late=late)
+        elif "/listeners/" in path:
+            if before is None:
+                self.hearing.place_written(path, body)
         elif "/writers/" in path and before is None:
             self._manifest_written(path, body)
 
@@ -149,9 +154,11 @@ class Model:
         elif not path.startswith(STATE):
             self._data_deleted(path, who)
         elif "/seals/" in path:
-            self._seal_deleted(path)
+            self._seal_deleted(path, who)
         elif "/writers/" in path:
-            self._manifest_deleted(path)
+            self._manifest_deleted(path, who)
+        elif "/listeners/" in path:
+            self.hearing.place_deleted(path)
 
     # The parts.
 
@@ -264,7 +271,7 @@ class Model:
             return seal is not None and (owner.user, owner.epoch) in self.stored_seals
         return True
 
-    def _manifest_deleted(self, path: str) -> None:
+    def _manifest_deleted(self, path: str, who: Process | None) -> None:
         record = self.manifests.pop(path)
         for file in record.files:
             self.named.pop(file, None)
@@ -279,8 +286,10 @@ class Model:
             raise Violation(f"a manifest is deleted within twice the deadline of its epoch's snapshot: {path}")
         if (owner.user, owner.epoch + 1) not in self.seals:
             raise Violation(f"a manifest is deleted although the next epoch has not arrived: {path}")
+        if self.seals[owner.user, owner.epoch].names(owner):
+            self.hearing.released(who, owner.user, owner.epoch)
 
-    def _seal_deleted(self, path: str) -> None:
+    def _seal_deleted(self, path: str, who: Process | None) -> None:
         user, epoch = seal_epoch(path)
         seal = self.stored_seals.pop((user, epoch))
         newest = max((each for name, each in self.stored_seals if name == user), default=-1)
@@ -296,3 +305,5 @@ class Model:
         # 6. the seal outlives every manifest of its epoch, above all the winners'
         if seal.counts and any(seal.names(owner) for owner in named):
             raise Violation(f"a seal is deleted before the manifests of its winners: {path}")
+        if seal.counts:
+            self.hearing.released(who, user, epoch)

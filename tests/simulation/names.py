@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 
 from lakecommit.state import codec
 
@@ -68,6 +69,18 @@ def seal_epoch(path: str) -> tuple[str, int]:
     """`_lakecommit/users/<user>/seals/<epoch>.avro`"""
     _, _, user, _, name = path.split("/")
     return user, int(name.removesuffix(".avro"))
+
+
+def listener_of(path: str) -> tuple[tuple[str, str], int]:
+    """`_lakecommit/users/<user>/listeners/<name>/<number>.json`, as (name, user) and number"""
+    _, _, user, _, name, number = path.split("/")
+    return (name, user), int(number.removesuffix(".json"))
+
+
+def micros_of(moment: datetime | None) -> int | None:
+    if moment is None:
+        return None
+    return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
 
 
 def read_manifest(path: str, body: bytes, now_ms: int) -> ManifestRecord:

@@ -19,7 +19,7 @@ CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("proces
 WALL_START_MS = 1_767_225_600_000
 MAX_QUESTIONS = 5_000
 # Tasks of the committer that answer to nobody, so that what they fail with would be seen by nobody.
-NOBODY_WAITS_FOR = frozenset({"Snapshots._commit_all"})
+NOBODY_WAITS_FOR = frozenset({"Snapshots._commit_all", "Delivery._run"})
 
 
 class Process:
@@ -33,6 +33,8 @@ class Process:
         self.attempt: str | None = None
         # What its committer was asked for, by query.
         self.runs: dict[str, RunView] = {}
+        # The listeners that it knows of when it cleans up, and since when; -1 from its start.
+        self.listeners: dict[str, int] = {}
         self.sleeps = 0
         # Whether no other driver of its queries lived at any time during its life.
         self.alone = True

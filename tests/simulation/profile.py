@@ -86,6 +86,10 @@ class Profile:
     late_news: float
     drains: float
     shared_process: float
+    listeners: int
+    refusals: float
+    hangs: float
+    absences: float
 
     @property
     def small_snapshots(self) -> bool:
@@ -185,5 +189,9 @@ def draw_profile(rng: Random) -> Profile:
         late_news=rate("ends are told late", 0.3, 0.3, 1.0),
         drains=one_of((0.0, 0.5, 1.0)),
         shared_process=rate("batch writes of a driver", 0.5, 0.5, 1.0),
+        listeners=one_of((1, 2)) if on("listeners", 0.4) else 0,
+        refusals=rate("listeners raise", 0.4, 0.05, 0.5),
+        hangs=rate("listeners hang", 0.3, 0.05, 0.5),
+        absences=rate("listeners come and go", 0.25, 0.2, 0.8),
         troubles=tuple(troubles),
     )

@@ -16,9 +16,11 @@ from typing import Any
 
 from lakecommit import cadence, snapshots
 
+from .hearing import Deaf
 from .memo import remembering
 from .process import CURRENT
 from .scenario import Scenario
+from .violations import Violation
 from .world import World
 
 SEEDS_PER_CHUNK = 200
@@ -148,6 +150,10 @@ class _Alarm(logging.Handler):
         process = CURRENT.get()
         if process is None:
             return
+        if record.exc_info and isinstance(record.exc_info[1], Deaf):
+            return
+        if "told again from there" in record.msg:
+            process.world.unexpected(process, Violation(record.getMessage()))
         if record.exc_info and record.exc_info[1] is not None:
             process.world.unexpected(process, record.exc_info[1])
         if "pending epochs are tried again" in record.msg:
@@ -157,7 +163,7 @@ class _Alarm(logging.Handler):
 def _fault(name: str | None) -> AbstractContextManager[Any]:
     if name is None:
         return nullcontext()
-    from . import cleaning_faults, pending_faults  # noqa: F401, PLC0415 (they register their own)
+    from . import cleaning_faults, listening_faults, pending_faults  # noqa: F401, PLC0415 (they register their own)
     from .faults import FAULTS  # noqa: PLC0415
 
     return FAULTS[name]()

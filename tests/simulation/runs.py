@@ -192,7 +192,8 @@ class RunView:
 
 def passed_over(process: Process, users: Collection[str]) -> None:
     """The process has created a version for `users`. What is due of other queries comes next, or right after."""
-    for user, run in process.runs.items():
+    # What another driver has sealed meanwhile is not known here.
+    for user, run in process.runs.items() if process.alone else ():
         if user not in users and run.passed_over is not None and process.world.model.load(user).epochs:
             run.passed_over += 1
             process.world.count("queries that waited for the snapshot of another")

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from . import cleaning_faults, pending_faults  # noqa: F401 (they register their own)
+from . import cleaning_faults, listening_faults, pending_faults  # noqa: F401 (they register their own)
 from .faults import FAULTS
 from .runner import run_seeds
 
