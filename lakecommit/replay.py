@@ -185,6 +185,17 @@ class Identity:
             )
 
 
+class ManifestMissing(CorruptState):
+    """A manifest that the seal of `epoch` names is not there."""
+
+    def __init__(self, path: str, epoch: Epoch) -> None:
+        super().__init__(
+            f"manifest {path} is missing, but the seal of epoch {epoch} names it: its files cannot be committed; "
+            "restore it from a backup or a bucket version; nothing was deleted"
+        )
+        self.epoch = epoch
+
+
 async def read_pending(store: Get, seal: Seal) -> Pending:
     """The files of the winners of `seal`, from their manifests: present, intact, as many as the seal says."""
     return pending_of(seal.user, seal.epoch, (await read_manifests(store, seal)).manifests)
@@ -202,10 +213,7 @@ async def _winner_manifests(store: Get, seal: Seal, winner: Winner) -> Staged:
         path = layout.manifest_path(attempt, number)
         found = await store.get(path)
         if not isinstance(found, Found):
-            raise CorruptState(
-                f"manifest {path} is missing, but the seal of epoch {seal.epoch} names it: its files cannot be "
-                "committed; restore it from a backup or a bucket version; nothing was deleted"
-            )
+            raise ManifestMissing(path, seal.epoch)
         bodies.append(found.body)
     return checked_manifests(attempt, winner, bodies)
 

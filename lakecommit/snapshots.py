@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from lakecommit.batch_commit import MAX_COMMIT_ATTEMPTS, contended
 from lakecommit.cadence import Waiting, due_in_ms
 from lakecommit.clock import Clock
 from lakecommit.committer import FILES_PER_SNAPSHOT, Progress, is_worth_a_snapshot, next_run
-from lakecommit.drafts import Part, stream_draft
+from lakecommit.drafts import Part, TableSettings, stream_draft
 from lakecommit.errors import AccessDenied, CommitFailed, LakecommitError, StoreError
 from lakecommit.formats.base import Committed, TableFormat
 from lakecommit.model import CommitUser
@@ -55,11 +55,13 @@ class Snapshots:
         new_id: Callable[[], str],
         empty_epochs: int,
         patience_ms: int,
+        start: Callable[[CommitUser, TableSettings], Awaitable[Progress]],
         told: Callable[[Sequence[Snapshot]], None],
     ) -> None:
         """`told` is called with what each version holds, right after it; it must neither wait nor fail.
 
-        `patience_ms` is for how long faults of the store are tried again.
+        `patience_ms` is for how long faults of the store are tried again. `start` reads a query whose memory is in
+        doubt, under the queries' turn.
         """
         self._queries = queries
         self._format = table_format
@@ -67,6 +69,7 @@ class Snapshots:
         self._new_id = new_id
         self._empty_epochs = empty_epochs
         self._patience_ms = patience_ms
+        self._start = start
         self._told = told
         self._task: asyncio.Task[None] | None = None
         self._attempts = 0
@@ -137,7 +140,7 @@ class Snapshots:
             self._queries.settle_doubt(user)
             try:
                 await self._queries.freshen()
-                await self._queries.start(user, self._queries.runs[user].settings)
+                await self._start(user, self._queries.runs[user].settings)
             except StoreError:
                 # It is not forgotten that somebody waits for this.
                 self._queries.doubt(user)

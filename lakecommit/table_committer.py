@@ -17,10 +17,7 @@ from lakecommit import schema as schemas
 from lakecommit.batch_commit import commit_batch
 from lakecommit.cadence import Pace
 from lakecommit.clock import Clock
-from lakecommit.committer import (
-    EMPTY_EPOCHS_PER_SNAPSHOT,
-    done_epochs,
-)
+from lakecommit.committer import EMPTY_EPOCHS_PER_SNAPSHOT, Progress, done_epochs
 from lakecommit.drafts import TableSettings, Txn, batch_pending
 from lakecommit.errors import InvalidInput, LakecommitError
 from lakecommit.formats.base import TableFormat, WritePlan
@@ -92,6 +89,7 @@ class TableCommitter:
             new_id=new_id,
             empty_epochs=empty_epochs,
             patience_ms=patience_ms,
+            start=self._start,
             told=self._tell,
         )
         self._housekeeper = TableHousekeeper(store, table_format, clock, self._listening.told_up_to)
@@ -297,6 +295,9 @@ class TableCommitter:
     @property
     def listener_status(self) -> Sequence[ListenerStatus]:
         return self._listening.status
+
+    async def _start(self, user: CommitUser, settings: TableSettings) -> Progress:
+        return await self._sealer.start(user, settings)
 
     def _tell(self, snapshots: Sequence[Snapshot]) -> None:
         self._told(snapshots)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -23,7 +23,7 @@ from lakecommit.listening.feed import Feed, Untold
 from lakecommit.listening.places import BEFORE_ALL, Place, PlaceStore, StoredPlaces
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.replay import ReadState
+from lakecommit.replay import ManifestMissing, ReadState
 from lakecommit.storage.base import Put
 
 SAVE_EVERY_MS = 10_000
@@ -228,7 +228,13 @@ class Delivery:
             self._epoch = Epoch(first - 1)
         if not links:
             return None
-        snapshot = await teller.stored(store, self._user, links, version)
+        try:
+            snapshot = await teller.stored(store, self._user, links, version)
+        except ManifestMissing as missing:
+            # Of what is released the seal goes last.
+            left = tuple(link for link in links if link.epoch != missing.epoch)
+            self._counted = replace(self._counted, links=left)
+            return None
         if snapshot is None:
             self._counted = Counted()
         return snapshot

@@ -230,6 +230,28 @@ def test_a_place_that_is_damaged_under_a_running_driver_is_put_right():
     virtually(scenario)
 
 
+def test_epochs_that_were_released_in_part_are_passed_over(caplog):
+    """A driver without the listener has deleted manifests, and died before it deleted their seals."""
+
+    async def scenario(lake):
+        dead = lake.committer(Recorder(), call=never)
+        for epoch in range(4):
+            await lake.epoch(dead, epoch)
+        for epoch in (0, 2):
+            (path,) = await lake.paths(layout.writers_prefix(QUERY, Epoch(epoch)))
+            del lake.store.objects[path]
+        recorder = Recorder()
+        committer = lake.committer(recorder)
+        await lake.epoch(committer, 4)
+        await committer.settle_listeners()
+        assert recorder.epochs == [(1, 1), (3, 3), (4, 4)]
+
+    with caplog.at_level(logging.WARNING, "lakecommit.listeners"):
+        virtually(scenario)
+    assert "is not told of epochs 0 to 0" in caplog.text
+    assert "is not told of epochs 2 to 2" in caplog.text
+
+
 def test_a_damaged_manifest_stops_the_listener_and_not_the_query(caplog):
     async def scenario(lake):
         dead = lake.committer(Recorder(), call=never)

@@ -120,8 +120,7 @@ class Driver:
         self.world.count("listeners registered later")
         self._listeners.add([new_listener(self.process, name) for name in self._come_later])
         for run in self.process.runs.values():
-            # The next epoch gives them their places first.
-            run.settled = False
+            run.registered_ms = self.world.loop.now
         self.committer.listen()
 
     async def _settle_listeners(self) -> None:

@@ -157,7 +157,7 @@ class Hearing:
         before = self.place_of(key)
         stored[number] = epoch
         if before is None:
-            self._first[key] = epoch
+            self._begins(key, epoch)
             return
         if self.place_of(key) != max(before, epoch):
             raise Violation(f"place {number} of {key[0]} in {key[1]} is {epoch}, and the newest is {before}")
@@ -168,6 +168,18 @@ class Hearing:
         missed = self._owed(key, epoch) - known
         if missed:
             raise Violation(f"the place of {key[0]} in {key[1]} is {epoch}, though it does not know {sorted(missed)}")
+
+    def _begins(self, key: tuple[str, str], epoch: int) -> None:
+        """A first place: what was released before there was one, nobody can tell of."""
+        model, user = self._world.model, key[1]
+        self._first[key] = epoch
+        for after in range(epoch + 1, model.log.marks.get(user, -1) + 1):
+            if not self._is_kept(user, after):
+                self._excused.setdefault(key, set()).add(after)
+
+    def _is_kept(self, user: str, epoch: int) -> bool:
+        seal = self._world.model.stored_seals.get((user, epoch))
+        return seal is not None and seal.counts
 
     def place_deleted(self, path: str) -> None:
         key, number = listener_of(path)

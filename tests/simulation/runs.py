@@ -55,6 +55,7 @@ class RunView:
     sealed_ms: int | None = None
     entered_ms: int | None = None
     version_ms: int | None = None
+    registered_ms: int | None = None
 
     @property
     def surely_in_backlog(self) -> bool:
@@ -135,8 +136,15 @@ class RunView:
                 self.entered_ms = self.sealed_ms
 
     def _check_prompt(self) -> None:
-        """A seal waits for nobody, unless there is no room: its request is the first one of an epoch."""
+        """A seal waits for nobody, unless there is no room: its request is the first one of an epoch.
+
+        The first epoch after listeners were registered gives them their places before.
+        """
         world, profile = self.process.world, self.process.world.profile
+        if self.registered_ms is not None:
+            if self.begun_ms >= self.registered_ms:
+                self.registered_ms = None
+            return
         if self.settled and self.limits == Limits() and not profile.slow and not self.inline and self._is_undisturbed:
             world.count("seals that had to be prompt")
             if world.loop.now - self.begun_ms > profile.latency_ms:
