@@ -13,6 +13,8 @@ import pyspark
 # The versions that Spark's Kafka source is built with.
 KAFKA = "3.9.2"
 _POOL = "2.13.1"
+# Later ones are not always to be had; the source needs it to be there, and uses it only for brokers with passwords.
+_TOKENS = "4.0.0"
 
 _ROW = '<dependency org="{}" name="{}" rev="{}" transitive="{}"/>'
 _MODULE = """
@@ -39,7 +41,7 @@ def source_jars() -> str:
     spark = version("pyspark")
     wanted = [
         f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}",
-        f"org.apache.spark:spark-token-provider-kafka-0-10_2.13:{spark}",
+        f"org.apache.spark:spark-token-provider-kafka-0-10_2.13:{_TOKENS}",
         f"org.apache.kafka:kafka-clients:{KAFKA}",
         f"org.apache.commons:commons-pool2:{_POOL}",
     ]
