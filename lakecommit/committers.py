@@ -20,7 +20,7 @@ from lakecommit.errors import ContradictoryState
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.listeners import CommitListener
 from lakecommit.listening.registry import Listeners
-from lakecommit.listening.table import ListenerStatus
+from lakecommit.listening.table import ListenerStatus, Listening
 from lakecommit.model import CommitUser, Epoch, Report, Totals
 from lakecommit.options import Options, parse_options
 from lakecommit.pending_files import PendingFiles
@@ -73,7 +73,7 @@ class Committers:
         counted: Callable[[QueryMetrics], None] = lambda metrics: None,
     ) -> None:
         """`counted` gets the metrics of all tables together after each snapshot."""
-        self.metrics = Metrics(lambda: self.pending, counted)
+        self.metrics = Metrics(lambda: self.pending, counted, lambda: self.listener_status)
         self._inline = inline
         self._local_dir = local_dir
         self._clock = clock or SystemClock()
@@ -81,6 +81,8 @@ class Committers:
         self._random = random_fraction
         self._open_at = open_at
         self._listeners = Listeners()
+        # One for each location: no listener is told twice where queries bring different store options.
+        self._listening: dict[str, Listening] = {}
         self._tables: dict[_TableKey, TableCommitter] = {}
         self._known: dict[_TableKey, TableCommitter] = {}
 
@@ -141,8 +143,16 @@ class Committers:
     @property
     def pending(self) -> Mapping[str, Mapping[CommitUser, Totals]]:
         """What is sealed and not committed, by table and query."""
-        pending = {location: committer.pending for (location, _), committer in self._tables.items()}
-        return {location: each for location, each in pending.items() if each}
+        found: dict[str, dict[CommitUser, Totals]] = {}
+        for (location, _), committer in self._tables.items():
+            if committer.pending:
+                found.setdefault(location, {}).update(committer.pending)
+        return found
+
+    @property
+    def unsure(self) -> list[tuple[str, CommitUser]]:
+        """Tables and queries that may have sealed more than is known."""
+        return [(location, user) for (location, _), each in self._tables.items() for user in sorted(each.unsure)]
 
     def begin_run(self, user: CommitUser) -> None:
         """A run of a query begins: what is remembered of it is read again. Never waits."""
@@ -157,8 +167,8 @@ class Committers:
     def listen(self, listeners: Sequence[CommitListener]) -> None:
         """Has these told of snapshots, too, from now on. Never waits. Raises `InvalidInput` where one is none."""
         self._listeners.add(listeners)
-        for committer in list(self._tables.values()):
-            committer.listen()
+        for listening in self._listening.values():
+            listening.look_for_new()
 
     async def settle_listeners(self) -> None:
         """Waits until listeners are told of all that is committed, but for what goes wrong and is tried again later."""
@@ -167,7 +177,7 @@ class Committers:
     @property
     def listener_status(self) -> Mapping[str, Sequence[ListenerStatus]]:
         """How far listeners are, by table."""
-        return {location: committer.listener_status for (location, _), committer in self._tables.items()}
+        return {location: listening.status for location, listening in self._listening.items()}
 
     def _pace(self, options: Options) -> Pace:
         return Pace(
@@ -197,10 +207,19 @@ class Committers:
                     patience_ms=0 if self._inline else PATIENCE_MS,
                     files=PendingFiles(limit_bytes=options.committer_memory_bytes, local_dir=self._local_dir),
                     told=partial(self.metrics.committed, store.location),
-                    listeners=self._listeners,
+                    listening=self._listening_at(store),
                 )
             self._known[asked] = self._tables[key]
         return self._known[asked]
+
+    def _listening_at(self, store: Store) -> Listening:
+        location = store.location
+        listening = self._listening.get(location)
+        if listening is None:
+            listening = Listening(store, location, self._listeners, clock=self._clock, random=self._random)
+            self._listening[location] = listening
+        listening.use(store)
+        return listening
 
 
 def _reports(request: Request) -> list[Report | None]:

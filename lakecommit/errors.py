@@ -48,7 +48,7 @@ class Overtaken(LakecommitError):
 
 
 class CommitFailed(LakecommitError):
-    """A commit did not happen; what was staged is kept and the next run goes on with it."""
+    """A commit did not happen, or may not have; what was staged is kept, and it is safe to run it again."""
 
 
 class StillPending(LakecommitError):

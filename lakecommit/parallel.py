@@ -24,14 +24,16 @@ async def in_parallel(request: Callable[[A], Awaitable[T]], items: Iterable[A]) 
     async def worker() -> None:
         while waiting:
             number, item = waiting.pop()
-            answers[number] = await request(item)
+            try:
+                answers[number] = await request(item)
+            except BaseException:
+                waiting.clear()
+                raise
 
     workers = [asyncio.ensure_future(worker()) for _ in range(min(len(waiting), OBJECTS_IN_FLIGHT))]
     try:
-        for each in workers:
-            await each
+        await asyncio.gather(*workers)
     except BaseException:
-        waiting.clear()
         for each in workers:
             each.cancel()
         await asyncio.gather(*workers, return_exceptions=True)

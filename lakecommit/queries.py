@@ -46,7 +46,8 @@ class Run:
     `waiting` counts those who wait for a snapshot of it, `pressed` those who cannot go on before there is one. Until it
     has `begun`, Spark may run the newest sealed epoch again. It is `over` once the next one has begun; where it was
     stopped, its last epoch may still be under way. `unread` says that the store may hold a sealed epoch that is not
-    known here: a seal went wrong, or what was pending had to be forgotten.
+    known here: a seal went wrong, or what was pending had to be forgotten. It has `asked` once its first epoch has
+    come; until then `settings` are those of the run before.
     """
 
     settings: TableSettings
@@ -59,6 +60,7 @@ class Run:
     ended: bool = False
     over: bool = False
     unread: bool = False
+    asked: bool = False
 
     @property
     def in_backlog(self) -> bool:
@@ -112,6 +114,11 @@ class Queries:
         """Whether more may be pending than is known: something has to be read again, or a seal is under way."""
         return bool(self.doubted) or any(progress.sealing is not None for progress in self._progress.values())
 
+    @property
+    def unsure(self) -> frozenset[CommitUser]:
+        """Queries that may have more pending than is known, now that it cannot be read."""
+        return frozenset(self._failures.keys() | {user for user, run in self._runs.items() if run.unread})
+
     def knows(self, user: CommitUser) -> bool:
         return user in self._progress and user not in self._doubted and self.table.state is not None
 
@@ -123,7 +130,7 @@ class Queries:
     def run_of(self, user: CommitUser, settings: TableSettings, pace: Pace) -> Run:
         """The run of a query, which asks for `settings` and `pace` from now on."""
         run = self._runs.setdefault(user, Run(settings, self._clock.boot_ms()))
-        run.settings, run.pace = settings, pace
+        run.settings, run.pace, run.asked = settings, pace, True
         return run
 
     @contextmanager
@@ -181,19 +188,24 @@ class Queries:
     def fail(self, user: CommitUser, error: LakecommitError) -> None:
         """What is pending stays pending, in the store; the query's next epoch is refused with this error."""
         _log.error("query %s cannot go on: %s", user, error)
-        self._failures[user] = error
+        self._failures[user] = _without_frames(error)
         self.forget(user)
         if user in self._runs:
             self._runs[user].unread = False
         self._outdated = True
 
+    def put_off(self, user: CommitUser, error: LakecommitError) -> None:
+        """The query is refused with the settings of its last run: its first epoch may bring others."""
+        _log.warning("query %s cannot be read yet: %s; its next epoch tries again", user, error)
+        self._runs[user].unread = False
+
     def raise_failure(self, user: CommitUser) -> None:
         if user in self._failures:
-            raise self._failures[user]
+            raise _without_frames(self._failures[user])
 
     def raise_failures(self) -> None:
-        for error in self._failures.values():
-            raise error
+        for user in self._failures:
+            self.raise_failure(user)
 
     def has_failed(self, user: CommitUser) -> bool:
         return user in self._failures
@@ -273,14 +285,14 @@ class Queries:
             self.forget(user)
         if user not in self._progress:
             try:
-                marks, found = await self._replay(user, settings)
+                # It may end while it is read, and is not forgotten before that is over.
+                with self.busy_with(user):
+                    marks, found = await self._replay(user, settings)
             except BaseException:
                 self._files.drop(user)
                 raise
             starting = Progress(user, first_of_run=not run.begun)
             self._progress[user] = advance(starting, Replayed(marks, found.newest_seal, found.pending))
-            # It may have ended, and been forgotten, while it was read.
-            self._runs.setdefault(user, run)
             run.unread = False
             self._read_in = None if self.table.state is None else self.table.state.table_id
             self.changed.ring()
@@ -313,3 +325,12 @@ class Queries:
             f"query {user} is committed by somebody else faster than its state can be read; stop all but one driver of "
             "this query and start it again"
         )
+
+
+def _without_frames(error: LakecommitError) -> LakecommitError:
+    """The same error without what lay on the stack, which is as large as what could not be committed."""
+    cause: BaseException | None = error
+    while cause is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__ or cause.__context__
+    return error

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from lakecommit.listening.table import ListenerStatus
 from lakecommit.model import CommitUser, Totals
 from lakecommit.snapshots import Snapshot
 from lakecommit.watermark import as_text
@@ -68,11 +69,17 @@ Pending = Mapping[str, Mapping[CommitUser, Totals]]
 class Metrics:
     """For all tables of a process. Counted by the committers, read from any thread."""
 
-    def __init__(self, pending: Callable[[], Pending], told: Callable[[QueryMetrics], None]) -> None:
-        """`pending` says what each query of each table has pending now. `told` gets the sum over all of them after each
-        snapshot; it must neither wait nor fail."""
+    def __init__(
+        self,
+        pending: Callable[[], Pending],
+        told: Callable[[QueryMetrics], None],
+        listeners: Callable[[], Mapping[str, Sequence[ListenerStatus]]] = dict,
+    ) -> None:
+        """`pending` says what each query of each table has pending now, and `listeners` how far those of each table
+        are. `told` gets the sum over all queries after each snapshot; it must neither wait nor fail."""
         self._pending = pending
         self._told = told
+        self._listeners = listeners
         self._lock = threading.Lock()
         self._queries: dict[tuple[str, CommitUser], QueryMetrics] = {}
 
@@ -96,6 +103,10 @@ class Metrics:
             load = pending.get(location, {}).get(user, Totals())
             metrics = counted.get((location, user), QueryMetrics()).with_pending(load)
             found.setdefault(location, {})[user] = asdict(metrics)
+        for location, standings in self._listeners().items():
+            for user in {each.query for each in standings}:
+                of_query = found.setdefault(location, {}).setdefault(user, asdict(QueryMetrics()))
+                of_query["listeners"] = {each.name: each.as_metrics() for each in standings if each.query == user}
         return found
 
     def _sum(self, newest: Snapshot) -> QueryMetrics:

@@ -98,7 +98,11 @@ class Sealer:
         progress = await self._queries.start(user, settings)
         if progress.newest is not None:
             # Queries that write elsewhere are started here, too, and are nobody's to listen to.
-            await self._listen(user)
+            try:
+                await self._listening.start(user, self._table.state)
+            except BaseException:
+                self._queries.forget(user)
+                raise
         return progress
 
     async def _judge(self, user: CommitUser, epoch: Epoch, offsets: str | None, settings: TableSettings) -> Verdict:
@@ -153,7 +157,8 @@ class Sealer:
         """Precondition: the epoch was judged fresh. Postcondition: its seal is durable and it is pending."""
         winners = winners_of(reports, user, epoch)
         if not self._listening.knows(user):
-            await self._listen(user)
+            # Before anything more of the query is committed, its listeners have their places in it.
+            await self._listening.start(user, self._table.state)
         staged = reported(user, epoch, winners, reports)
         pending = pending_of(user, epoch, staged.manifests)
         # What does not fit as far as is known is refused while Spark would still run the epoch anew.
@@ -191,14 +196,6 @@ class Sealer:
         if not self._table.is_done(user, epoch):
             self._queries.keep(user, epoch, staged.bodies)
         self._queries.move(user, Sealed(stored.as_sealed_epoch()))
-
-    async def _listen(self, user: CommitUser) -> None:
-        """Before anything more of the query is committed, its listeners have their places in it."""
-        try:
-            await self._listening.start(user, self._table.state)
-        except BaseException:
-            self._queries.forget(user)
-            raise
 
     async def _take_theirs(self, ours: Seal, body: bytes, settings: TableSettings) -> tuple[StoredSeal, Staged]:
         """The seal that is there in the place of ours, with its winners' manifests where it is not committed yet."""

@@ -17,6 +17,7 @@ import socket
 import struct
 import tempfile
 import threading
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -26,7 +27,7 @@ from typing import Any, Protocol, TypeVar
 
 from lakecommit import wire
 from lakecommit.committers import Committers, Facts
-from lakecommit.errors import LakecommitError, StillPending
+from lakecommit.errors import CommitFailed, LakecommitError, StillPending
 from lakecommit.listeners import CommitListener
 from lakecommit.model import CommitUser
 from lakecommit.state.container import MAX_OBJECT_BYTES
@@ -37,6 +38,7 @@ ADDRESS_VARIABLE = "LAKECOMMIT_COMMITTER"
 SESSION_VARIABLE = "LAKECOMMIT_SESSION"
 MAX_MESSAGE_BYTES = 2 * MAX_OBJECT_BYTES
 HANDSHAKE_SECONDS = 10.0
+ACCEPT_PAUSE_SECONDS = 0.1
 TIDY_SECONDS = 60.0
 LAST_DRAIN_SECONDS = 10.0
 LAST_LISTEN_SECONDS = 5.0
@@ -111,7 +113,9 @@ class CommitterService:
                 await asyncio.wait_for(self._committers.drain(), timeout)
             except asyncio.TimeoutError:
                 left = "; ".join(_pending_lines(self._committers))
-                raise StillPending(f"after {timeout:g} s {left}; wait longer, or let the next run commit it") from None
+                raise StillPending(
+                    f"after {timeout:g} s {left}; wait longer, or let the query's next epoch commit it"
+                ) from None
 
         with contextlib.suppress(Unreachable):
             self.run(within_time())
@@ -162,24 +166,42 @@ class CommitterService:
                 (self._committers.drain, LAST_DRAIN_SECONDS),
                 (self._committers.settle_listeners, LAST_LISTEN_SECONDS),
                 (self._committers.tidy, LAST_TIDY_SECONDS),
+                (self._say_what_is_left, LAST_TIDY_SECONDS),
             ):
                 with contextlib.suppress(FutureTimeoutError, CancelledError, LakecommitError):
                     asyncio.run_coroutine_threadsafe(work(), self._loop).result(seconds)
-            for line in _pending_lines(self._committers):
-                _log.warning(
-                    "the process ends while %s; the next run of the query commits it, or 'lakecommit recover'", line
-                )
         finally:
             asyncio.run_coroutine_threadsafe(_end(), self._loop)
             self._loop_thread.join(timeout=5)
             shutil.rmtree(self.directory, ignore_errors=True)
 
+    async def _say_what_is_left(self) -> None:
+        for line in _pending_lines(self._committers):
+            _log.warning(
+                "the process ends while %s; the next epoch of the query commits it, or 'lakecommit recover'", line
+            )
+        for location, standings in self._committers.listener_status.items():
+            for each in (each for each in standings if each.epoch < each.end):
+                _log.warning(
+                    "the process ends before listener %s was told of epochs %d to %d of query %s in %s%s; it is told "
+                    "when the query runs again",
+                    *(each.name, each.epoch + 1, each.end, each.query, location),
+                    f" ({each.problem})" if each.problem else "",
+                )
+
     def _accept(self) -> None:
+        failing = False
         while not self._closed:
             try:
                 peer = self._listener.accept()
-            except OSError:
+            except OSError as error:
+                if not failing and not self._closed:
+                    _log.warning("the committer cannot accept connections: %s; it goes on trying", error)
+                failing = True
+                # Where no file descriptor is left accept fails at once, and whoever asks is kept waiting in its queue.
+                time.sleep(ACCEPT_PAUSE_SECONDS)
                 continue
+            failing = False
             if self._closed or not self._slots.acquire(blocking=False):
                 peer.close()
                 continue
@@ -231,7 +253,11 @@ def last_defaults(directory: str, session: str) -> Mapping[str, str]:
 
 
 def ask(directory: str, request: wire.Request) -> wire.Answer:
-    """Sends a request to the committer at `directory`. Raises `Unreachable` only while nothing was sent yet."""
+    """Sends a request to the committer at `directory`. Raises what it raised.
+
+    `Unreachable` comes only while nothing was sent yet. Afterwards a connection that breaks is a `CommitFailed`: the
+    committer may have done all of it, so that nobody may do it inline as if nothing had happened.
+    """
     try:
         key = Path(directory, _KEY).read_bytes()
         peer = connection.Client(os.path.join(directory, _SOCKET), family="AF_UNIX")
@@ -242,8 +268,16 @@ def ask(directory: str, request: wire.Request) -> wire.Answer:
             _authenticate(peer, key, serving=False)
         except (OSError, EOFError, AuthenticationError) as error:
             raise Unreachable(type(error).__name__) from error
-        peer.send_bytes(wire.encode_request(request))
-        answer = wire.decode_answer(peer.recv_bytes(MAX_MESSAGE_BYTES))
+        try:
+            peer.send_bytes(wire.encode_request(request))
+            data = peer.recv_bytes(MAX_MESSAGE_BYTES)
+        except (OSError, EOFError) as error:
+            raise CommitFailed(
+                f"the driver's committer hung up before it answered ({type(error).__name__}), so that it is not known "
+                "whether it was done; start the query again, or run a batch write again that has txnAppId and "
+                "txnVersion: neither writes twice. Before any other batch write is run again, look into the table"
+            ) from error
+    answer = wire.decode_answer(data)
     wire.raise_failure(answer)
     return answer
 
@@ -270,7 +304,7 @@ def _pending_lines(committers: Committers) -> list[str]:
         f"{load.epochs} epochs ({load.files} files) of query {user} are pending in {location}"
         for location, queries in committers.pending.items()
         for user, load in queries.items()
-    ]
+    ] + [f"epochs of query {user} may be pending in {location}" for location, user in committers.unsure]
 
 
 async def _end() -> None:

@@ -21,11 +21,10 @@ from lakecommit.drafts import Part, TableSettings, stream_draft
 from lakecommit.errors import AccessDenied, CommitFailed, LakecommitError, StoreError
 from lakecommit.formats.base import Committed, TableFormat
 from lakecommit.model import CommitUser
+from lakecommit.patience import Patience
 from lakecommit.queries import Queries
 from lakecommit.storage.counting import counted_requests
 
-FIRST_PAUSE_MS = 1_000
-LONGEST_PAUSE_MS = 30_000
 _log = logging.getLogger("lakecommit.committer")
 
 
@@ -74,10 +73,9 @@ class Snapshots:
         self._task: asyncio.Task[None] | None = None
         self._attempts = 0
         self._requests = 0
-        # When the store began to fail, and when it is asked again.
-        self._failing_since_ms: int | None = None
-        self._pause_until_ms = 0
-        self._pause_ms = FIRST_PAUSE_MS
+        # With the table, and with each query whose state could not be read.
+        self._patience = Patience(patience_ms)
+        self._reading: dict[CommitUser, Patience] = {}
         self.hurried = 0
 
     def wake(self) -> None:
@@ -85,6 +83,11 @@ class Snapshots:
         self._queries.changed.ring()
         if self._task is None:
             self._task = asyncio.ensure_future(self._commit_all())
+
+    def wants(self, user: CommitUser) -> bool:
+        """Whether something of a query is to be committed."""
+        progress = self._queries.progress.get(user)
+        return progress is not None and is_worth_a_snapshot(progress, self._empty_epochs)
 
     async def _commit_all(self) -> None:
         try:
@@ -94,22 +97,26 @@ class Snapshots:
                 else:
                     await self._step()
             self._queries.forget_ended()
+            self._patience.over()
+            self._reading.clear()
         finally:
             # Here and not when the task is done, which is a moment later: whoever wakes it in between starts another.
             self._task = None
 
     def _due_in_ms(self) -> int | None:
         now_ms = self._clock.boot_ms()
-        if self._queries.doubted:
-            due_ms: int | None = 0
-        else:
-            waiting = (
-                self._waiting(user, progress)
-                for user, progress in self._queries.progress.items()
-                if is_worth_a_snapshot(progress, self._empty_epochs)
-            )
-            due_ms = due_in_ms(waiting, now_ms)
-        return None if due_ms is None else max(due_ms, self._pause_until_ms - now_ms)
+        waiting = (
+            self._waiting(user, progress)
+            for user, progress in self._queries.progress.items()
+            if self._queries.knows(user) and self.wants(user)
+        )
+        due_ms = [due_in_ms(waiting, now_ms), *(self._read_in_ms(user, now_ms) for user in self._queries.doubted)]
+        next_ms = min((each for each in due_ms if each is not None), default=None)
+        return None if next_ms is None else max(next_ms, self._patience.until_ms - now_ms)
+
+    def _read_in_ms(self, user: CommitUser, now_ms: int) -> int:
+        """When a query whose memory is in doubt is read again."""
+        return max(0, self._reading[user].until_ms - now_ms) if user in self._reading else 0
 
     def _waiting(self, user: CommitUser, progress: Progress) -> Waiting:
         run = self._queries.runs[user]
@@ -127,7 +134,7 @@ class Snapshots:
                 concerned = [part.user for part in parts]
                 if parts:
                     await self._commit(parts)
-            self._failing_since_ms, self._pause_ms = None, FIRST_PAUSE_MS
+            self._patience.over()
         except LakecommitError as error:
             self._failed(error, concerned or list(self._queries.progress))
         except Exception as error:
@@ -136,17 +143,39 @@ class Snapshots:
             self._failed(wrapped, concerned or list(self._queries.progress))
 
     async def _read_what_is_in_doubt(self) -> None:
+        """What goes wrong with one query is not the others' affair."""
+        now_ms = self._clock.boot_ms()
         for user in sorted(self._queries.doubted):
+            if self._read_in_ms(user, now_ms) > 0:
+                continue
             self._queries.settle_doubt(user)
             try:
                 await self._queries.freshen()
-                await self._start(user, self._queries.runs[user].settings)
-            except StoreError:
+            except LakecommitError:
                 # It is not forgotten that somebody waits for this.
                 self._queries.doubt(user)
                 raise
+            try:
+                await self._start(user, self._queries.runs[user].settings)
+                self._reading.pop(user, None)
             except LakecommitError as error:
-                self._queries.fail(user, error)
+                self._unread(user, error)
+
+    def _unread(self, user: CommitUser, error: LakecommitError) -> None:
+        """The state of a query could not be read. It is tried again where that may help; otherwise it has failed."""
+        pause_ms = self._pause_after(error, self._reading.setdefault(user, Patience(self._patience_ms)))
+        if pause_ms is not None:
+            _log.warning("%s; query %s is read again in %d s", error, user, pause_ms // 1000)
+            self._queries.doubt(user)
+        else:
+            self._reading.pop(user, None)
+            give_up = self._queries.fail if self._queries.runs[user].asked else self._queries.put_off
+            give_up(user, error)
+
+    def _pause_after(self, error: LakecommitError, patience: Patience) -> int | None:
+        """How long to wait after a fault of the store; None where waiting does not help any more."""
+        helps = isinstance(error, StoreError) and not isinstance(error, AccessDenied)
+        return patience.fail(self._clock.boot_ms()) if helps else None
 
     def _fitting_parts(self) -> list[Part]:
         """What each query adds to the next version. One whose epochs do not fit the table any more has failed.
@@ -201,14 +230,10 @@ class Snapshots:
 
     def _failed(self, error: LakecommitError, users: Sequence[CommitUser]) -> None:
         """Tries again after a pause where that may help; otherwise the queries have failed."""
-        now_ms = self._clock.boot_ms()
-        if isinstance(error, StoreError) and not isinstance(error, AccessDenied):
-            since_ms = self._failing_since_ms = self._failing_since_ms or now_ms
-            if now_ms + self._pause_ms - since_ms <= self._patience_ms:
-                _log.warning("%s; pending epochs are tried again in %d s", error, self._pause_ms // 1000)
-                self._pause_until_ms = now_ms + self._pause_ms
-                self._pause_ms = min(2 * self._pause_ms, LONGEST_PAUSE_MS)
-                return
-        self._failing_since_ms, self._pause_ms = None, FIRST_PAUSE_MS
+        pause_ms = self._pause_after(error, self._patience)
+        if pause_ms is not None:
+            _log.warning("%s; pending epochs are tried again in %d s", error, pause_ms // 1000)
+            return
+        self._patience.over()
         for user in dict.fromkeys([*users, *sorted(self._queries.doubted)]):
             self._queries.fail(user, error)

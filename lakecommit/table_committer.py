@@ -9,7 +9,8 @@ call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,12 +20,11 @@ from lakecommit.cadence import Pace
 from lakecommit.clock import Clock
 from lakecommit.committer import EMPTY_EPOCHS_PER_SNAPSHOT, Progress, done_epochs
 from lakecommit.drafts import TableSettings, Txn, batch_pending
-from lakecommit.errors import InvalidInput, LakecommitError
+from lakecommit.errors import InvalidInput, LakecommitError, StoreError
 from lakecommit.formats.base import TableFormat, WritePlan
 from lakecommit.housekeeping.table import TableHousekeeper
-from lakecommit.listening.calls import Call, call_in_thread
 from lakecommit.listening.registry import Listeners
-from lakecommit.listening.table import ListenerStatus, Listening
+from lakecommit.listening.table import Listening
 from lakecommit.model import CommitUser, Epoch, Report, Totals
 from lakecommit.pending_files import PendingFiles
 from lakecommit.queries import Queries, Run
@@ -35,6 +35,7 @@ from lakecommit.watermark import check_event_time_column
 
 # For how long a commit that the store fails is tried again, in a driver.
 PATIENCE_MS = 10 * 60_000
+_log = logging.getLogger("lakecommit.committer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +69,17 @@ class TableCommitter:
         patience_ms: int = 0,
         files: PendingFiles | None = None,
         told: Callable[[Sequence[Snapshot]], None] = lambda snapshots: None,
-        listeners: Listeners | None = None,
-        call_listener: Call = call_in_thread,
+        listening: Listening | None = None,
     ) -> None:
         """`empty_epochs` is how many epochs without rows may gather before a version with their marks is committed.
 
-        `listeners` are told of each snapshot; `call_listener` runs their code.
+        `listening` tells the listeners of the table, if there are any, of each snapshot.
         """
         self._format = table_format
         self._queries = Queries(store, table_format, clock, files or PendingFiles())
         self._table = self._queries.table
         self._told = told
-        self._listening = Listening(
-            store, table_format.location, listeners or Listeners(), clock=clock, random=random, call=call_listener
-        )
+        self._listening = listening or Listening(store, store.location, Listeners(), clock=clock, random=random)
         self._snapshots = Snapshots(
             self._queries,
             table_format,
@@ -129,6 +127,18 @@ class TableCommitter:
                 return self._planned(schema, settings, txn)
             except InvalidInput:
                 afresh = True
+        try:
+            return await self._plan_anew(schema, settings, queries, txn, afresh=afresh)
+        except StoreError as error:
+            if afresh or self._table.state is None:
+                raise
+            # Another query of the driver has just begun; it is no reason for this one to fail.
+            _log.warning("%s; the write is planned with what is known of %s", error, self._format.location)
+            return self._planned(schema, settings, txn)
+
+    async def _plan_anew(
+        self, schema: str, settings: TableSettings, queries: Sequence[CommitUser], txn: Txn | None, *, afresh: bool
+    ) -> Planned:
         async with self._queries.turn:
             for user in queries:
                 self._queries.settle_doubt(user)
@@ -269,6 +279,11 @@ class TableCommitter:
         loads = {user: progress.load for user, progress in self._queries.progress.items()}
         return {user: load for user, load in loads.items() if load.epochs}
 
+    @property
+    def unsure(self) -> Collection[CommitUser]:
+        """Queries that may have sealed more than is known: they have failed, or cannot be read for now."""
+        return self._queries.unsure - self.pending.keys()
+
     def begin_run(self, user: CommitUser) -> None:
         """A new run of a query begins: what is remembered of it is read again. Never waits: Spark starts no query
         until this has returned, whatever this table is busy with."""
@@ -283,18 +298,10 @@ class TableCommitter:
         self._listening.see(self._table.state)
         self._listening.end_run(user)
 
-    def listen(self) -> None:
-        """Listeners were added to those that are told. Never waits."""
-        self._listening.look_for_new()
-
     async def settle_listeners(self) -> None:
         """Waits until listeners are told of all that is committed, but for what goes wrong and is tried again later."""
         self._listening.see(self._table.state)
         await self._listening.settle()
-
-    @property
-    def listener_status(self) -> Sequence[ListenerStatus]:
-        return self._listening.status
 
     async def _start(self, user: CommitUser, settings: TableSettings) -> Progress:
         return await self._sealer.start(user, settings)
@@ -305,10 +312,16 @@ class TableCommitter:
 
     async def _committed(self, user: CommitUser, epoch: Epoch, run: Run, wait_ms: int | None) -> Outcome:
         """Has what is pending committed, and waits for the epoch's snapshot, at most as long as it is told to."""
+
+        def over() -> bool:
+            settled = self._queries.is_settled(user, epoch)
+            # Epochs without rows wait for nothing, but when many have gathered, whoever has the time sees to them.
+            return run.over or (settled and (self._queries.has_failed(user) or not self._snapshots.wants(user)))
+
         run.waiting += 1
         try:
             self._snapshots.wake()
-            await self._queries.changed.wait_until(lambda: run.over or self._queries.is_settled(user, epoch), wait_ms)
+            await self._queries.changed.wait_until(over, wait_ms)
         finally:
             run.waiting -= 1
         self._queries.raise_failure(user)

@@ -18,15 +18,17 @@ from lakecommit.clock import Clock
 from lakecommit.errors import CorruptState
 from lakecommit.listeners import CommitListener, CommittedSnapshot, RemembersState
 from lakecommit.listening.calls import Call, ListenerFailed, Pause, call_listener
-from lakecommit.listening.events import Counted, Teller, counted
+from lakecommit.listening.events import Counted, Gone, Teller, counted
 from lakecommit.listening.feed import Feed, Untold
 from lakecommit.listening.places import BEFORE_ALL, Place, PlaceStore, StoredPlaces
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.replay import ManifestMissing, ReadState
+from lakecommit.replay import ReadState
 from lakecommit.storage.base import Put
 
 SAVE_EVERY_MS = 10_000
+# After how long a call is said to hang, for the first time.
+HANGS_AFTER_MS = 60_000
 
 T = TypeVar("T")
 _log = logging.getLogger("lakecommit.listeners")
@@ -36,9 +38,12 @@ class ListenStore(PlaceStore, ReadState, Put, Protocol):
     """The verbs that telling takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Surroundings:
-    """What all deliveries of a table share. `hurried` says that places are to be saved as soon as that is possible."""
+    """What all deliveries of a table share. `hurried` says that places are to be saved as soon as that is possible.
+
+    `store` may be exchanged: another query of the process may bring other credentials.
+    """
 
     store: ListenStore
     teller: Teller
@@ -69,12 +74,14 @@ class Delivery:
         self._feed = feed
         self._first: Epoch | None = first
         self._around = around
-        self._places = StoredPlaces(around.store, user, name, around.clock, around.random)
+        self._places = StoredPlaces(user, name, around.clock, around.random)
         self._loading = asyncio.Lock()
         # The object that has the place `_epoch`; None until it is read.
         self._served: CommitListener | None = None
         self._epoch = self._saved = BEFORE_ALL
-        self._unrestored: object = None
+        # What the listener has still to take back.
+        self._unrestored: Place | None = None
+        self._hangs: str | None = None
         self._may_be_behind = False
         self._counted = Counted()
         self._snapshot: CommittedSnapshot | None = None
@@ -91,7 +98,7 @@ class Delivery:
     @property
     def problem(self) -> str | None:
         """What keeps it from going on, if anything does."""
-        return self._telling.problem or self._saving.problem
+        return self._hangs or self._telling.problem or self._saving.problem
 
     @property
     def durable(self) -> Epoch:
@@ -103,6 +110,16 @@ class Delivery:
         """Whether there is nothing to do for now: all is told and saved, or has to be tried again later."""
         deed = self._next_deed()
         return not self._working and (deed is None or deed.at_ms > self._around.clock.boot_ms())
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether there is nothing left to do, unless something happens."""
+        return not self._working and self._next_deed() is None
+
+    def end(self) -> None:
+        """Does nothing any more."""
+        if self._task is not None:
+            self._task.cancel()
 
     async def load(self) -> None:
         """Postcondition: the listener has a durable place in the query.
@@ -172,7 +189,8 @@ class Delivery:
             if self._served is listener:
                 return
             try:
-                place = await self._places.read_or_create(self._feed.end if self._first is None else self._first)
+                first = self._feed.end if self._first is None else self._first
+                place = await self._places.read_or_create(self._around.store, first)
             except CorruptState:
                 # Whoever deletes it wants the listener to begin with what comes then.
                 self._first = None
@@ -181,19 +199,15 @@ class Delivery:
             self._take(place)
 
     async def _restore(self) -> None:
-        if isinstance(self._served, RemembersState):
-            restore = partial(self._served.restore, self._around.teller.table, self._user, self._unrestored)
-            await self._call(restore)
+        listener, place = self._served, self._unrestored
+        if isinstance(listener, RemembersState) and place is not None:
+            await self._call(partial(listener.restore, self._around.teller.table, self._user, place.state))
         self._unrestored = None
 
     async def _catch_up(self) -> None:
-        """Takes over the place that another driver has put, where it is further on."""
+        """Takes over the place that another driver has put, where it is further on. Raises `CorruptState`."""
+        other = await self._places.read(self._around.store)
         self._may_be_behind = False
-        try:
-            other = await self._places.read()
-        except CorruptState as error:
-            _log.warning("%s. The next one is written with what is known here", error)
-            return
         if other is not None and other.epoch > self._epoch:
             self._take(other)
 
@@ -210,8 +224,9 @@ class Delivery:
     async def _from_store(self, last: Epoch) -> CommittedSnapshot | None:
         """The next snapshot up to `last`, from seals and manifests; None where none is left, or one look more helps."""
         store, teller, version = self._around.store, self._around.teller, self._feed.version
-        if self._counted.end < last:
+        if self._counted.end <= self._epoch:
             self._counted = await counted(store, self._user, self._epoch, last)
+        last = min(last, self._counted.end)
         links = [link for link in self._counted.links if self._epoch < link.epoch <= last]
         first = links[0].epoch if links else last + 1
         if first > self._epoch + 1:
@@ -221,8 +236,9 @@ class Delivery:
                 # Another driver has told the listener of them, and let them go.
                 return None
             _log.warning(
-                "listener %s is not told of epochs %d to %d of query %s in %s: another sink wrote them, or their state "
-                "was released while the listener was not registered",
+                "listener %s is not told of epochs %d to %d of query %s in %s: another sink wrote them, they were "
+                "given up with 'lakecommit recover --discard', or their state was released while the listener was not "
+                "registered",
                 *(self.name, self._epoch + 1, first - 1, self._user, teller.table),
             )
             self._epoch = Epoch(first - 1)
@@ -230,9 +246,8 @@ class Delivery:
             return None
         try:
             snapshot = await teller.stored(store, self._user, links, version)
-        except ManifestMissing as missing:
-            # Of what is released the seal goes last.
-            left = tuple(link for link in links if link.epoch != missing.epoch)
+        except Gone as gone:
+            left = tuple(link for link in links if link.epoch not in gone.epochs)
             self._counted = replace(self._counted, links=left)
             return None
         if snapshot is None:
@@ -242,7 +257,7 @@ class Delivery:
     async def _save(self) -> None:
         epoch = self._epoch
         body = await self._call(partial(self._body, epoch))
-        theirs = await self._places.write(epoch, body)
+        theirs = await self._places.write(self._around.store, epoch, body)
         if theirs is not None:
             # Of two who remember the same epochs the first counts.
             self._take(theirs)
@@ -250,18 +265,53 @@ class Delivery:
         self._save_at_ms = self._around.clock.boot_ms() + SAVE_EVERY_MS
 
     def _body(self, epoch: Epoch) -> bytes:
-        listener = self._served
-        known = listener.state(self._around.teller.table, self._user) if isinstance(listener, RemembersState) else None
-        return Place(epoch, known).to_bytes()
+        if not isinstance(self._served, RemembersState):
+            return Place(epoch).to_bytes()
+        return Place(epoch, self._served.state(self._around.teller.table, self._user), remembers=True).to_bytes()
 
     def _take(self, place: Place) -> None:
         self._epoch = self._saved = place.epoch
-        self._unrestored, self._snapshot, self._counted = place.state, None, Counted()
+        self._unrestored, self._snapshot, self._counted = place if place.remembers else None, None, Counted()
         self._save_at_ms = self._around.clock.boot_ms() + SAVE_EVERY_MS
 
     async def _call(self, work: Callable[[], T]) -> T:
-        async with self._around.listeners.turn(self.name):
-            return await call_listener(self._around.call, work)
+        """Calls the listener, and says so where that takes long. Raises `ListenerFailed`.
+
+        Where another object has taken the place of one that hangs, that one is left alone.
+        """
+        around, listener = self._around, self._served
+        assert listener is not None, "its place was read"
+
+        async def call() -> T:
+            async with around.listeners.turn(self.name, listener):
+                return await call_listener(around.call, work)
+
+        calling = asyncio.ensure_future(call())
+        calling.add_done_callback(lambda _: around.changed.ring())
+        waited_ms, next_ms = 0, HANGS_AFTER_MS
+        try:
+            while not calling.done():
+                began_ms = around.clock.boot_ms()
+                over = partial(self._is_over, calling, listener)
+                await around.changed.wait_until(over, next_ms - waited_ms)
+                waited_ms += around.clock.boot_ms() - began_ms
+                if not calling.done() and around.listeners[self.name] is not listener:
+                    raise ListenerFailed("another one has taken its place before it returned")
+                if not calling.done() and waited_ms >= next_ms:
+                    self._hangs = f"it has not returned for {waited_ms // 1000} s"
+                    _log.warning(
+                        "listener %s: %s; nothing more is told to it and nothing of query %s in %s is released until "
+                        "it does, or until another one is registered by its name; no commit waits for it",
+                        *(self.name, self._hangs, self._user, around.teller.table),
+                    )
+                    next_ms *= 2
+            return calling.result()
+        finally:
+            self._hangs = None
+            calling.cancel()
+
+    def _is_over(self, calling: asyncio.Future[T], listener: CommitListener) -> bool:
+        return calling.done() or self._around.listeners[self.name] is not listener
 
     def _failed(self, what: str, error: Exception, pause: Pause) -> None:
         self.failures += 1

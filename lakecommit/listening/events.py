@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache, partial
@@ -14,12 +14,28 @@ from lakecommit.listeners import CommittedSnapshot, Partition
 from lakecommit.listening.places import BEFORE_ALL
 from lakecommit.model import CommitUser, Epoch, Pending, Seal, Totals
 from lakecommit.parallel import in_parallel
-from lakecommit.replay import WINDOW_FILES, ReadState, StoredSeal, find_seal, list_sealed_epochs, read_pending
+from lakecommit.replay import (
+    WINDOW_FILES,
+    ManifestMissing,
+    ReadState,
+    StoredSeal,
+    find_seal,
+    list_sealed_epochs,
+    read_pending,
+)
 from lakecommit.snapshots import Snapshot
 from lakecommit.state import layout
 
 EPOCHS_PER_EVENT = 1000
 _BEGINNING = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class Gone(Exception):
+    """The manifests of some `epochs` are not there any more, though their seals still are: they are being released."""
+
+    def __init__(self, epochs: Set[Epoch]) -> None:
+        super().__init__(f"epochs {sorted(epochs)}")
+        self.epochs = epochs
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +57,7 @@ class Teller:
     ) -> CommittedSnapshot | None:
         """The first of `links`, as many as follow one another and are few enough, from seals and manifests.
 
-        None where another seal is in the place of one of them: what counts has to be looked up again.
+        None where another seal is in the place of one of them: what counts has to be looked up again. Raises `Gone`.
         """
         run = [link for n, link in enumerate(links[:EPOCHS_PER_EVENT]) if link.epoch == links[0].epoch + n]
         found = await in_parallel(lambda link: find_seal(store, user, link.epoch), run)
@@ -49,7 +65,11 @@ class Teller:
             return None
         seals = _few([each.seal for each in found if each is not None])
         winners = [replace(seal, winners=(winner,)) for seal in seals for winner in seal.winners if winner.manifests]
-        files = await in_parallel(partial(read_pending, store), winners)
+        found_files = await in_parallel(partial(_find_pending, store), winners)
+        gone = {each.epoch for each in found_files if isinstance(each, ManifestMissing)}
+        if gone:
+            raise Gone(gone)
+        files = [each for each in found_files if isinstance(each, Pending)]
         totals = sum((seal.totals for seal in seals), Totals())
         first, last = seals[0], seals[-1]
         return self._event(version, user, first.epoch, last.epoch, totals, last.watermark_us, files)
@@ -104,6 +124,13 @@ def moment(micros: int) -> datetime:
         return _BEGINNING + timedelta(microseconds=micros)
     except OverflowError:
         return (datetime.max if micros > 0 else datetime.min).replace(tzinfo=timezone.utc)
+
+
+async def _find_pending(store: ReadState, seal: Seal) -> Pending | ManifestMissing:
+    try:
+        return await read_pending(store, seal)
+    except ManifestMissing as missing:
+        return missing
 
 
 async def _link(store: ReadState, user: CommitUser, epoch: Epoch) -> Link | None:

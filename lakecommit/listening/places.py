@@ -2,9 +2,10 @@
 
     {"epoch": 41, "state": …}
 
-`epoch` is null until it was told of the first one. A place is never written over: each is an object of its own. The one
-with the highest number counts, and those before it are deleted. So no place goes back, whoever comes late: a driver
-that slept, or a request that takes effect after the next one.
+`epoch` is null until it was told of the first one; there is a `state` where the listener remembers something. A place
+is never written over: each is an object of its own. The one with the highest number counts, and those before it are
+deleted. So no place goes back, whoever comes late: a driver that slept, or a request that takes effect after the next
+one.
 """
 
 from __future__ import annotations
@@ -29,28 +30,34 @@ MAX_LOOKS = 10
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`epoch` is the newest that the listener was told of, `BEFORE_ALL` for none; `state` is None or as JSON has it."""
+    """`epoch` is the newest that the listener was told of, `BEFORE_ALL` for none.
+
+    `state` is what it `remembers`, if it does, as JSON has it.
+    """
 
     epoch: Epoch
     state: object = None
+    remembers: bool = False
 
     def to_bytes(self) -> bytes:
-        epoch = None if self.epoch == BEFORE_ALL else self.epoch
-        return json.dumps({"epoch": epoch, "state": self.state}).encode()
+        fields: dict[str, object] = {"epoch": None if self.epoch == BEFORE_ALL else self.epoch}
+        if self.remembers:
+            fields["state"] = self.state
+        return json.dumps(fields).encode()
 
     @staticmethod
     def from_bytes(body: bytes, path: str) -> Place:
         """Raises `CorruptState` where the object at `path` does not hold a place."""
         try:
             fields = json.loads(body)
-            epoch, state = fields["epoch"], fields["state"]
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            epoch, state, remembers = fields["epoch"], fields.get("state"), "state" in fields
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise _damaged(path, f"{type(error).__name__}: {error}") from error
         if epoch is None:
             epoch = BEFORE_ALL
         elif type(epoch) is not int or not 0 <= epoch <= layout.MAX_EPOCH:
             raise _damaged(path, f"its epoch is {epoch!r}")
-        return Place(Epoch(epoch), state)
+        return Place(Epoch(epoch), state, remembers)
 
 
 class ReadPlaces(Get, List, Protocol):
@@ -77,52 +84,49 @@ class StoredPlaces:
     number of the epoch after their own.
     """
 
-    def __init__(
-        self, store: PlaceStore, user: CommitUser, name: str, clock: Clock, random: Callable[[], float]
-    ) -> None:
-        self._store = store
+    def __init__(self, user: CommitUser, name: str, clock: Clock, random: Callable[[], float]) -> None:
         self._user = user
         self._name = name
         self._clock = clock
         self._random = random
         self._newest: _Newest | None = None
 
-    async def read_or_create(self, first: Epoch) -> Place:
+    async def read_or_create(self, store: PlaceStore, first: Epoch) -> Place:
         """The place that counts; where there is none it is put at `first`. Raises `CorruptState`."""
-        place = await self.read()
+        place = await self.read(store)
         if place is None:
             mine = Place(first)
-            theirs = await self._create(0, mine.to_bytes())
+            theirs = await self._create(store, 0, mine.to_bytes())
             # Somebody may have been faster, and have gone on from a first place that is deleted by now.
             self._newest = _Newest(0, theirs or mine)
-            place = await self.read()
+            place = await self.read(store)
         if place is None:
             raise StoreError(f"the first place of listener {self._name} was deleted right after it was created")
         return place
 
-    async def read(self) -> Place | None:
+    async def read(self, store: ReadPlaces) -> Place | None:
         """The place that counts, None where there is none. Raises `CorruptState`."""
-        self._newest = await _read(self._store, self._user, self._name, self._newest)
+        self._newest = await _read(store, self._user, self._name, self._newest)
         return None if self._newest is None else self._newest.place
 
-    async def write(self, epoch: Epoch, body: bytes) -> Place | None:
+    async def write(self, store: PlaceStore, epoch: Epoch, body: bytes) -> Place | None:
         """Stores `body` as the place at `epoch`. Returns another driver's place at the same epoch, if that was first.
 
         Raises `CorruptState` where that cannot be read.
         """
         before = self._newest
         number = epoch + 1
-        theirs = await self._create(number, body)
+        theirs = await self._create(store, number, body)
         earlier = set() if before is None else {each for each in (*before.earlier, before.number) if each < number}
         paths = {layout.place_path(self._user, self._name, each): each for each in sorted(earlier)}
-        left = await self._store.delete(list(paths)) if paths else ()
+        left = await store.delete(list(paths)) if paths else ()
         self._newest = _Newest(number, theirs or Place.from_bytes(body, ""), frozenset(paths[path] for path in left))
         return theirs
 
-    async def _create(self, number: int, body: bytes) -> Place | None:
+    async def _create(self, store: PlaceStore, number: int, body: bytes) -> Place | None:
         """Returns the place that was there before, if that is another."""
         path = layout.place_path(self._user, self._name, number)
-        outcome = await create_once(self._store, path, body, clock=self._clock, random=self._random)
+        outcome = await create_once(store, path, body, clock=self._clock, random=self._random)
         return Place.from_bytes(outcome.body, path) if isinstance(outcome, Theirs) else None
 
 
@@ -153,7 +157,10 @@ async def _read(store: ReadPlaces, user: CommitUser, name: str, known: _Newest |
         path = layout.place_path(user, name, newest)
         found = await store.get(path)
         if isinstance(found, Found):
-            return _Newest(newest, Place.from_bytes(found.body, path), earlier)
+            place = Place.from_bytes(found.body, path)
+            if newest not in (0, place.epoch + 1):
+                raise _damaged(path, f"its epoch is {place.epoch}: it was copied from elsewhere")
+            return _Newest(newest, place, earlier)
         # Deleted since it was listed: somebody has gone on.
     raise StoreError(f"the places of listener {name} change faster than they can be read")
 

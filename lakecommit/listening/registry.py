@@ -15,7 +15,7 @@ class Listeners:
     def __init__(self, listeners: Sequence[CommitListener] = ()) -> None:
         self._by_name: dict[str, CommitListener] = {}
         self._lock = threading.Lock()
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._turns: dict[str, tuple[CommitListener, asyncio.Lock]] = {}
         self.add(listeners)
 
     def add(self, listeners: Sequence[CommitListener]) -> None:
@@ -30,6 +30,9 @@ class Listeners:
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)
 
-    def turn(self, name: str) -> asyncio.Lock:
-        """Who calls a listener holds this, so that no listener need care for threads."""
-        return self._turns.setdefault(name, asyncio.Lock())
+    def turn(self, name: str, listener: CommitListener) -> asyncio.Lock:
+        """Who calls a listener holds this, so that no listener need care for threads. Another object has another."""
+        known = self._turns.get(name)
+        if known is None or known[0] is not listener:
+            known = self._turns[name] = listener, asyncio.Lock()
+        return known[1]

@@ -41,6 +41,9 @@ class ListenerStatus:
     failures: int
     problem: str | None
 
+    def as_metrics(self) -> dict[str, object]:
+        return {"epoch": self.epoch, "end": self.end, "failures": self.failures, "problem": self.problem}
+
 
 class Listening:
     """For one event loop. Only `start` and `settle` wait for anything."""
@@ -67,11 +70,17 @@ class Listening:
         )
         self._feeds: dict[CommitUser, Feed] = {}
         self._deliveries: dict[CommitUser, dict[str, Delivery]] = {}
+        # How far each listener was told, durably, in queries that have ended.
+        self._ended: dict[CommitUser, dict[str, Epoch]] = {}
+
+    def use(self, store: ListenStore) -> None:
+        """Requests go through this store from now on: one of the same table, with newer credentials maybe."""
+        self._store = self._around.store = store
 
     def knows(self, user: CommitUser) -> bool:
         """Whether each listener has its place in the query; nobody has to, where there are none."""
         names = set(self._listeners)
-        return not names or (user in self._feeds and self._deliveries[user].keys() >= names)
+        return not names or (user in self._feeds and self._of(user).keys() >= names)
 
     async def start(self, user: CommitUser, table: TableState | None) -> None:
         """A query that writes here was read. Postcondition: each listener has a durable place in it.
@@ -81,6 +90,7 @@ class Listening:
         if not set(self._listeners):
             return
         own, version = _own(table, user)
+        self._ended.pop(user, None)
         feed = self._feeds.setdefault(user, Feed(own, version))
         feed.see(own, version)
         feed.ended = False
@@ -91,6 +101,7 @@ class Listening:
             await in_parallel(Delivery.load, new)
         except BaseException:
             for each in new:
+                each.end()
                 self._deliveries[user].pop(each.name, None)
             raise
         self._wake(user)
@@ -99,20 +110,25 @@ class Listening:
         """A version was committed."""
         for snapshot in snapshots if set(self._listeners) else ():
             user, before = snapshot.part.user, Epoch(snapshot.part.epochs[0].epoch - 1)
-            self._feeds.setdefault(user, Feed(before, snapshot.version))
+            feed = self._feeds.setdefault(user, Feed(before, snapshot.version))
+            feed.ended = feed.ended or self._ended.pop(user, None) is not None
             self._add_missing(user, before)
-            feed = self._feeds[user]
             feed.add(self._around.teller.committed(snapshot))
             feed.told(min(each.told for each in self._of(user).values()))
             self._wake(user)
 
     def see(self, table: TableState | None) -> None:
         """The table was read: somebody else may have committed something of a query."""
-        for user, feed in self._feeds.items():
+        for user, feed in list(self._feeds.items()):
             end = feed.end
             feed.see(*_own(table, user))
             if feed.end != end:
                 self._wake(user)
+            deliveries = self._of(user).values()
+            feed.told(min((each.told for each in deliveries), default=BEFORE_ALL))
+            if feed.ended and all(each.at_rest for each in deliveries):
+                self._ended[user] = {each.name: each.durable for each in deliveries}
+                del self._feeds[user], self._deliveries[user]
 
     def end_run(self, user: CommitUser) -> None:
         """A run has ended: places are saved as soon as all is told."""
@@ -128,9 +144,11 @@ class Listening:
 
     async def told_up_to(self, user: CommitUser) -> Epoch | None:
         """The newest epoch of a query that no listener needs any more; None where there are none."""
-        if not set(self._listeners):
+        names = set(self._listeners)
+        if not names:
             return None
-        return min(each.durable for each in self._of(user).values()) if self.knows(user) else BEFORE_ALL
+        known = self._ended.get(user) or {each.name: each.durable for each in self._of(user).values()}
+        return min(known.get(name, BEFORE_ALL) for name in names)
 
     async def settle(self) -> None:
         """Waits until all is told and all places are saved, but for what goes wrong and is tried again later."""
@@ -151,7 +169,7 @@ class Listening:
         ]
 
     def _of(self, user: CommitUser) -> dict[str, Delivery]:
-        return self._deliveries.setdefault(user, {})
+        return self._deliveries.get(user, {})
 
     def _all(self) -> list[Delivery]:
         return [each for deliveries in self._deliveries.values() for each in deliveries.values()]
@@ -159,7 +177,7 @@ class Listening:
     def _add_missing(self, user: CommitUser, first: Epoch) -> list[Delivery]:
         """The deliveries of listeners that have none in this query yet; they begin after `first`."""
         self._loop = asyncio.get_running_loop()
-        deliveries = self._of(user)
+        deliveries = self._deliveries.setdefault(user, {})
         new = [
             Delivery(user, name, self._feeds[user], first, self._around)
             for name in self._listeners

@@ -11,7 +11,7 @@ import pytest
 from lakecommit.errors import ContradictoryState, Overtaken, StoreError
 from lakecommit.housekeeping.batches import clean_dead_batch, survey_dead_batch
 from lakecommit.model import CommitUser, Epoch, Seal, TaskId, Winner
-from lakecommit.parallel import in_parallel
+from lakecommit.parallel import OBJECTS_IN_FLIGHT, in_parallel
 from lakecommit.state import codec, layout
 from tests.committer.conftest import QUERY, SCHEMA, SETTINGS, let_go
 from tests.committer.test_table_committer import foreign_version, seal_only
@@ -229,20 +229,42 @@ def test_a_mark_that_was_set_while_the_table_was_read_is_young(table, monkeypatc
     run(scenario())
 
 
-def test_after_a_failure_no_further_request_is_begun():
-    asked = []
+@pytest.mark.parametrize("failing", [0, 3, 500])
+def test_after_a_failure_no_further_request_is_begun(failing):
+    """Whichever fails: those before it need not end for it to be raised, and hanging ones are given up."""
+    asked, given_up = [], []
 
     async def request(number):
         asked.append(number)
         await asyncio.sleep(0)
-        if number == 0:
-            raise StoreError("down")
+        if number == failing:
+            raise StoreError(f"{number} is down")
+        if number == failing - 1:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                given_up.append(number)
+                raise
 
     async def scenario():
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreError, match=f"^{failing} is down$"):
             await in_parallel(request, range(1000))
         sent = len(asked)
         await asyncio.sleep(0.01)
-        assert len(asked) == sent < 100
+        assert len(asked) == sent < failing + 2 * OBJECTS_IN_FLIGHT
+        assert given_up == ([failing - 1] if failing else [])
+
+    run(scenario())
+
+
+def test_of_several_failures_the_first_in_time_is_raised():
+    async def request(number):
+        for _ in range(10 - number):
+            await asyncio.sleep(0)
+        raise StoreError(f"{number} is down")
+
+    async def scenario():
+        with pytest.raises(StoreError, match="9 is down"):
+            await in_parallel(request, range(10))
 
     run(scenario())

@@ -11,6 +11,7 @@ from lakecommit.cadence import Pace
 from lakecommit.drafts import TableSettings
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.listening.registry import Listeners
+from lakecommit.listening.table import Listening
 from lakecommit.model import Attempt, AttemptId, CommitUser, DataFile, Epoch, Manifest, Report, TaskId
 from lakecommit.state import codec, layout
 from lakecommit.storage.location import open_store
@@ -126,13 +127,13 @@ class Lake:
 
     def committer(self, *listeners, call=at_once, **more) -> TableCommitter:
         """A committer as of another process: it shares nothing with the others but the store."""
-        parts = {"clock": self.clock, "new_id": self.new_id, "random": lambda: 0.5}
+        times = {"clock": self.clock, "random": lambda: 0.5}
+        parts = {**times, "new_id": self.new_id}
         committer = TableCommitter(
             self.store,
             self.format(),
             **parts,
-            listeners=Listeners(listeners),
-            call_listener=call,
+            listening=Listening(self.store, self.store.location, Listeners(listeners), call=call, **times),
             **more,
         )
         self.committers.append(committer)

@@ -43,5 +43,5 @@ def test_sigkill_between_snapshot_and_listener(tmp_path):
     assert again.wait(60) == 0
     assert notes.read_text().split() == ["0", "0", "1", "2", "3", "4", "5"]
     lake = Lake.at(SystemClock(), str(table))
-    assert asyncio.run(lake.place("noting")) == {"epoch": 5, "state": None}
+    assert asyncio.run(lake.place("noting")) == {"epoch": 5}
     assert len(list(log.glob("*.json"))) == 1 + 6, "each epoch was committed once"

@@ -24,12 +24,13 @@ JSON = st.recursive(
 
 @given(st.integers(-1, layout.MAX_EPOCH), JSON)
 def test_a_place_comes_back_as_it_was(epoch, state):
-    place = Place(Epoch(epoch), state)
-    assert Place.from_bytes(place.to_bytes(), "path") == place
+    for place in (Place(Epoch(epoch)), Place(Epoch(epoch), state, remembers=True)):
+        assert Place.from_bytes(place.to_bytes(), "path") == place
 
 
-def test_a_place_before_all_epochs_is_null():
-    assert json.loads(Place(BEFORE_ALL).to_bytes()) == {"epoch": None, "state": None}
+def test_a_place_before_all_epochs_is_null_and_only_what_is_remembered_is_there():
+    assert json.loads(Place(BEFORE_ALL).to_bytes()) == {"epoch": None}
+    assert json.loads(Place(Epoch(3), None, remembers=True).to_bytes()) == {"epoch": 3, "state": None}
 
 
 @given(st.binary())

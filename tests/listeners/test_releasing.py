@@ -36,7 +36,7 @@ def test_what_a_listener_was_not_told_of_is_not_released():
         committer = lake.committer(quick, slow)
         await lake.epoch(committer, 0)
         await committer.settle_listeners()
-        async with committer._listening._listeners.turn("slow"):
+        async with committer._listening._listeners.turn("slow", slow):
             for epoch in (1, 2, 3):
                 await lake.epoch(committer, epoch)
             await half_an_hour(lake, committer)
@@ -67,7 +67,7 @@ def test_what_is_told_and_not_saved_is_not_released():
         await half_an_hour(lake, committer)
         assert recorder.epochs == [(0, 0), (1, 1), (2, 2)]
         assert await sealed(lake) == [0, 1, 2]
-        assert "could not save the place of it" in committer.listener_status[0].problem
+        assert "could not save the place of it" in committer._listening.status[0].problem
         lake.store.create = create
         await half_an_hour(lake, committer)
         assert await sealed(lake) == [2]

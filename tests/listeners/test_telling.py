@@ -35,7 +35,7 @@ def test_a_listener_is_told_of_each_snapshot_in_order():
         assert [each.directory for each in second.partitions] == ["day=2026-01-03", "day=__HIVE_DEFAULT_PARTITION__"]
         assert [dict(each.values) for each in second.partitions] == [{"day": "2026-01-03"}, {"day": None}]
         assert second.watermark == first.watermark, "it stays where nothing new came"
-        assert await lake.place() == {"epoch": 1, "state": None}
+        assert await lake.place() == {"epoch": 1}
 
     virtually(scenario)
 
@@ -148,8 +148,9 @@ def test_a_listener_that_raises_is_called_again_and_nothing_waits_for_it(caplog)
         began_ms = lake.clock.boot_ms()
         await committer._listening._changed.wait_until(lambda: len(recorder.told) == 3)
         assert 14_900 < lake.clock.boot_ms() - began_ms < 15_100, "after 1, 2, 4 and 8 seconds"
+        await committer.settle_listeners()
         assert recorder.epochs == [(0, 0), (1, 1), (2, 2)]
-        (status,) = committer.listener_status
+        (status,) = committer._listening.status
         assert (status.failures, status.problem, status.epoch, status.end) == (4, None, 2, 2)
 
     with caplog.at_level(logging.ERROR, "lakecommit.listeners"):
@@ -185,7 +186,7 @@ def test_settling_does_not_wait_for_one_that_keeps_failing_but_saves_how_far_it_
         await lake.epoch(committer, 2)
         await committer.settle_listeners()
         assert (await lake.place())["epoch"] == 1
-        assert committer.listener_status[0].problem == "could not tell it: ValueError: "
+        assert committer._listening.status[0].problem == "could not tell it: ValueError: "
 
     virtually(scenario)
 
@@ -196,7 +197,7 @@ def test_a_slow_listener_holds_up_no_commit_and_what_memory_has_no_room_for_come
         committer = lake.committer(recorder, quick)
         count = HELD_SNAPSHOTS + 50
         # As long as the call of its first snapshot takes, it has no turn for another.
-        async with committer._listening._listeners.turn("recorder"):
+        async with committer._listening._listeners.turn("recorder", recorder):
             for epoch in range(count):
                 await lake.epoch(committer, epoch, (f"day-{epoch}",))
             await committer._listening._changed.wait_until(lambda: len(quick.told) == count)
@@ -241,7 +242,7 @@ def test_a_listener_that_comes_later_begins_with_what_is_committed_then():
         committer = lake.committer(early)
         await lake.epoch(committer, 0)
         committer._listening._listeners.add([late])
-        committer.listen()
+        committer._listening.look_for_new()
         await lake.epoch(committer, 1)
         await committer.settle_listeners()
         assert early.epochs == [(0, 0), (1, 1)]
@@ -256,7 +257,7 @@ def test_a_listener_that_comes_into_a_running_query_that_had_none_begins_there()
         committer = lake.committer()
         await lake.epoch(committer, 0)
         committer._listening._listeners.add([late])
-        committer.listen()
+        committer._listening.look_for_new()
         await lake.epoch(committer, 1)
         await committer.settle_listeners()
         assert late.epochs == [(1, 1)]
@@ -272,7 +273,7 @@ def test_one_with_the_same_name_takes_over_from_what_was_saved():
         await committer.settle_listeners()
         await lake.epoch(committer, 1)
         committer._listening._listeners.add([new])
-        committer.listen()
+        committer._listening.look_for_new()
         await lake.epoch(committer, 2)
         await committer.settle_listeners()
         assert new.epochs[-1] == (2, 2)
@@ -305,7 +306,7 @@ def test_what_a_listener_remembers_must_be_json():
         await lake.epoch(committer, 0)
         await committer.settle_listeners()
         assert counter.epochs == [(0, 0)]
-        (status,) = committer.listener_status
+        (status,) = committer._listening.status
         assert "not JSON serializable" in status.problem
         assert (await lake.place("counter"))["epoch"] is None
 

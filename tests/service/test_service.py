@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import os
 import socket
 import stat
@@ -11,6 +13,7 @@ import threading
 from dataclasses import replace
 from multiprocessing import AuthenticationError, connection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -49,6 +52,8 @@ class Scripted:
         pass
 
     pending: ClassVar = {}
+    unsure: ClassVar = ()
+    listener_status: ClassVar = {}
 
     async def tidy(self):
         self.tidied.release()
@@ -158,6 +163,38 @@ def test_more_connections_than_there_are_slots_are_turned_away(service, monkeypa
     assert_alive(service)
 
 
+def test_where_no_connection_can_be_accepted_it_pauses_and_says_so_once(service, monkeypatch, caplog):
+    real, failures, pauses = service._listener.accept, 5, []
+
+    def accept():
+        if len(pauses) < failures:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real()
+
+    monkeypatch.setattr(service_module, "time", SimpleNamespace(sleep=pauses.append))
+    with caplog.at_level(logging.WARNING, "lakecommit.service"):
+        monkeypatch.setattr(service._listener, "accept", accept)
+        raw(service).close()
+        assert_alive(service)
+    assert pauses == [service_module.ACCEPT_PAUSE_SECONDS] * failures
+    assert [record.getMessage() for record in caplog.records if "accept" in record.getMessage()] == [
+        "the committer cannot accept connections: [Errno 24] Too many open files; it goes on trying"
+    ]
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+def test_a_connection_that_is_cut_before_the_answer_says_what_is_not_known(service, committers, monkeypatch, verb):
+    def cut(peer):
+        with peer:
+            service_module._authenticate(peer, service._key, serving=True)
+        service._slots.release()
+
+    monkeypatch.setattr(service, "_serve", cut)
+    with pytest.raises(CommitFailed, match="not known whether it was done; start the query again") as raised:
+        ask(service.directory, replace(REQUEST, verb=verb))
+    assert isinstance(raised.value.__cause__, (OSError, EOFError))
+
+
 def test_requests_are_served_side_by_side(service, committers):
     answers = []
     threads = [threading.Thread(target=lambda: answers.append(ask(service.directory, REQUEST))) for _ in range(8)]
@@ -190,7 +227,7 @@ def test_closing_leaves_nobody_waiting(service, committers):
     def wait():
         try:
             ask(service.directory, REQUEST)
-        except (CommitFailed, EOFError, OSError) as error:
+        except CommitFailed as error:
             raised.append(error)
 
     thread = threading.Thread(target=wait)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from lakecommit.drafts import TableSettings
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.listening.registry import Listeners
+from lakecommit.listening.table import Listening
 from lakecommit.pending_files import PendingFiles
 from lakecommit.snapshots import Snapshot
 from lakecommit.table_committer import TableCommitter
@@ -48,8 +49,14 @@ def new_committer(
         patience_ms=patience_ms,
         files=files,
         told=told,
-        listeners=listeners,
-        call_listener=CallSlowly(process),
+        listening=Listening(
+            store,
+            store.location,
+            listeners or Listeners(),
+            clock=process.clock,
+            random=world.rng.random,
+            call=CallSlowly(process),
+        ),
     )
 
 

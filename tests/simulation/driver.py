@@ -121,7 +121,7 @@ class Driver:
         self._listeners.add([new_listener(self.process, name) for name in self._come_later])
         for run in self.process.runs.values():
             run.registered_ms = self.world.loop.now
-        self.committer.listen()
+        self.committer._listening.look_for_new()
 
     async def _settle_listeners(self) -> None:
         """What the service does at its end, for a while."""

@@ -42,8 +42,8 @@ class Bell:
     def on_snapshot(self, snapshot: CommittedSnapshot) -> None:
         self._refuse("before")
         self.process.world.model.hearing.told(self, snapshot)
-        self.learn(snapshot.query, range(snapshot.first_epoch, snapshot.last_epoch + 1))
         self._refuse("after")
+        self.learn(snapshot.query, range(snapshot.first_epoch, snapshot.last_epoch + 1))
         self.last[snapshot.query] = snapshot.last_epoch
 
     def knows(self, query: str) -> set[int] | None:
@@ -62,7 +62,7 @@ class Bell:
 
 
 class Notebook(Bell):
-    """One that remembers all epochs that it was told of."""
+    """One that remembers all epochs that it was told of, and would not like to count one twice."""
 
     def __init__(self, process: Process, name: str) -> None:
         super().__init__(process, name)
@@ -72,7 +72,10 @@ class Notebook(Bell):
         return self._known.get(query, set())
 
     def learn(self, query: str, epochs: Iterable[int]) -> None:
-        self._known.setdefault(query, set()).update(epochs)
+        known = self._known.setdefault(query, set())
+        if not known.isdisjoint(epochs):
+            raise Violation(f"{self.name} is told of epochs {list(epochs)} of {query}, and knows {sorted(known)}")
+        known.update(epochs)
 
     def state(self, table: str, query: str) -> object:
         self._refuse("before")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit import sealing, table_committer
+from lakecommit import table_committer
 from lakecommit.housekeeping import queries
 from lakecommit.listening import calls, delivery, feed, places, table
 from lakecommit.model import Epoch
@@ -34,8 +34,8 @@ def refusal_of_a_listener_swallowed() -> Iterator[None]:
 
 @fault
 def listener_begins_with_what_is_committed_after_a_restart() -> Iterator[None]:
-    async def read_or_create(self: Any, first: Epoch) -> places.Place:
-        return replace(await real(self, first), epoch=first)
+    async def read_or_create(self: Any, store: Any, first: Epoch) -> places.Place:
+        return replace(await real(self, store, first), epoch=first)
 
     real = places.StoredPlaces.read_or_create
     with patch.object(places.StoredPlaces, "read_or_create", read_or_create):
@@ -44,7 +44,7 @@ def listener_begins_with_what_is_committed_after_a_restart() -> Iterator[None]:
 
 @fault
 def snapshot_before_its_listeners_have_a_place() -> Iterator[None]:
-    with patch.object(sealing.Sealer, "_listen", _nothing):
+    with patch.object(table.Listening, "start", _nothing):
         yield
 
 
@@ -99,8 +99,8 @@ def oldest_place_counts() -> Iterator[None]:
 def place_written_over() -> Iterator[None]:
     """One object for all places, as long as nobody comes late."""
 
-    async def create(self: Any, number: int, body: bytes) -> None:
-        await self._store.put(places.layout.place_path(self._user, self._name, 0), body)
+    async def create(self: Any, store: Any, number: int, body: bytes) -> None:
+        await store.put(places.layout.place_path(self._user, self._name, 0), body)
 
     with patch.object(places.StoredPlaces, "_create", create):
         yield

@@ -142,7 +142,7 @@ class RunView:
         """
         world, profile = self.process.world, self.process.world.profile
         if self.registered_ms is not None:
-            if self.begun_ms >= self.registered_ms:
+            if self.begun_ms > self.registered_ms:
                 self.registered_ms = None
             return
         if self.settled and self.limits == Limits() and not profile.slow and not self.inline and self._is_undisturbed:
@@ -200,6 +200,11 @@ class RunView:
 
 def passed_over(process: Process, users: Collection[str]) -> None:
     """The process has created a version for `users`. What is due of other queries comes next, or right after."""
+    for each in process.world.processes.values():
+        for user in users:
+            if each is not process and user in each.runs and each.runs[user].passed_over is not None:
+                # Somebody else has committed what was due there.
+                each.runs[user].passed_over = 0
     # What another driver has sealed meanwhile is not known here.
     for user, run in process.runs.items() if process.alone else ():
         if user not in users and run.passed_over is not None and process.world.model.load(user).epochs:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from lakecommit.clock import Clock, Moment
-from lakecommit.errors import ContradictoryState, SchemaMismatch
+from lakecommit.errors import ContradictoryState, SchemaMismatch, StoreError
 from lakecommit.formats.base import NO_PROPERTIES, Committed, LogAttempts, Moved, WritePlan
 from lakecommit.formats.delta import commit as versions
 from lakecommit.formats.delta import log
@@ -27,6 +27,7 @@ from lakecommit.storage.base import Create, Found
 from lakecommit.storage.once import Mine, create_once
 
 LOOK_AGAIN_MS = 10_000
+CONFIRMATIONS = 3
 
 
 class DeltaStore(Create, log.LogStore, Protocol):
@@ -123,10 +124,15 @@ class DeltaFormat:
         """Tries to make `draft` the version after `state`, once.
 
         Create-if-absent is no fence where somebody deletes: of a recreated table, or a log cleaned up meanwhile, the
-        next version may be free and wrong. So a state that was not confirmed for a while is confirmed first.
+        next version may be free and wrong. So a state that was not confirmed for a while is confirmed first. Raises
+        `StoreError`, and puts nothing, where every answer to that is itself too old when it comes.
         """
         self._refuse_unsupported(state)
+        asked = 0
         while state.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
+            if asked == CONFIRMATIONS:
+                raise _too_slow(f"version {state.version} of {self._store.location}")
+            asked += 1
             confirmed = await log.confirm(self._store, self._clock, state)
             if confirmed.version != state.version:
                 return Moved(confirmed)
@@ -154,11 +160,12 @@ class DeltaFormat:
 
     async def _open_just_now(self) -> DeltaState | None:
         """The table as it was a moment ago: version 0 may be free because a log that lives on was cleaned up."""
-        while True:
+        for _ in range(CONFIRMATIONS):
             began = Moment.of(self._clock)
             found = await self.open()
             if found is not None or not began.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
                 return found
+        raise _too_slow(f"that there is no table in {self._store.location}")
 
     def _plan(self, state: DeltaState, table: Struct) -> WritePlan:
         metadata = state.metadata
@@ -178,6 +185,13 @@ class DeltaFormat:
             return
         refuse_unsupported(state.protocol, state.metadata, self._store.location)
         self._accepted = (state.protocol, state.metadata)
+
+
+def _too_slow(what: str) -> StoreError:
+    return StoreError(
+        f"{what} was never confirmed within {LOOK_AGAIN_MS // 1000} s, {CONFIRMATIONS} times in a row: the store is "
+        "too slow for a safe commit; run it again once it answers sooner"
+    )
 
 
 def _partition_mismatch(given: tuple[str, ...], table: tuple[str, ...]) -> list[str]:

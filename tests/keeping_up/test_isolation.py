@@ -1,0 +1,242 @@
+"""What goes wrong with one query, or went wrong long ago, is not another's affair: in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from dataclasses import replace
+
+import pytest
+
+from lakecommit.cadence import Pace
+from lakecommit.committers import Committers
+from lakecommit.errors import AccessDenied, LakecommitError, StoreError
+from lakecommit.model import DataFile, Epoch
+from lakecommit.sealing import Offsets
+from lakecommit.service import _pending_lines
+from lakecommit.table_committer import PATIENCE_MS
+from tests.virtual_time import run_virtually
+
+from ..delta.fakes import SCHEMA
+from .lake import OTHER, QUERY, SETTINGS, Lake
+
+
+def virtually(scenario):
+    return run_virtually(lambda clock: scenario(Lake(clock)))
+
+
+def break_reads(lake, broken, error):
+    """GETs of paths for which `broken` holds raise `error` from now on; returns what ends that."""
+    get = lake.store.get
+
+    async def failing(path, **more):
+        if broken(path):
+            raise error
+        return await get(path, **more)
+
+    lake.store.get = failing
+
+    def mend():
+        lake.store.get = get
+
+    return mend
+
+
+def files_in_memory():
+    gc.collect()
+    return sum(isinstance(each, DataFile) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("error", [AccessDenied("403"), StoreError("the body ends early")])
+def test_a_query_whose_state_cannot_be_read_fails_alone(error):
+    async def scenario(lake):
+        committer = lake.committer(patience_ms=PATIENCE_MS)
+        for user in (QUERY, OTHER):
+            committer.begin_run(user)
+            await lake.epoch(committer, 0, user=user, pace=Pace())
+        lake.store.version_ms = 2000
+        await lake.epoch(committer, 1, user=OTHER)
+        await lake.epoch(committer, 1)
+        await lake.epoch(committer, 2, user=OTHER)
+        break_reads(lake, lambda path: "/writers/" in path and OTHER in path, error)
+        committer.begin_run(OTHER)
+        for epoch in range(2, 700):
+            await lake.epoch(committer, epoch)
+            await lake.clock.sleep(1)
+        await lake.clock.sleep(10)
+        assert lake.runs(QUERY)[-1][1] == 699
+        with pytest.raises(type(error)):
+            await lake.epoch(committer, 3, user=OTHER)
+
+    virtually(scenario)
+
+
+def test_a_query_that_is_read_again_after_a_fault_loses_nothing():
+    async def scenario(lake):
+        committer = lake.committer(patience_ms=PATIENCE_MS)
+        await lake.epoch(committer, 0, pace=Pace())
+        lake.store.version_ms = 2000
+        await lake.epoch(committer, 1)
+        mend = break_reads(lake, lambda path: "/writers/" in path, StoreError("503"))
+        await lake.epoch(committer, 2)
+        committer.begin_run(QUERY)
+        await lake.clock.sleep(60)
+        mend()
+        await committer.drain()
+        assert sorted(lake.epochs_of_files()) == [0, 1, 2]
+
+    virtually(scenario)
+
+
+def test_a_query_that_ends_while_it_is_read_is_committed():
+    async def scenario(lake):
+        dead = lake.committer()
+        await lake.epoch(dead, 0, pace=Pace())
+        lake.store.version_ms = 10**9
+        for epoch in range(1, 9):
+            await lake.epoch(dead, epoch, files=2000)
+        lake.store.version_ms = 0
+        get = lake.store.get
+
+        async def slow(path, **more):
+            await lake.clock.sleep(1)
+            return await get(path, **more)
+
+        lake.store.get = slow
+        committer = lake.committer(patience_ms=PATIENCE_MS)
+        committer.begin_run(QUERY)
+        planning = asyncio.ensure_future(committer.plan(SCHEMA, SETTINGS, queries=[QUERY]))
+        await lake.clock.sleep(20)
+        committer.end_run(QUERY)
+        await planning
+        await committer.drain()
+        assert sorted(set(lake.epochs_of_files())) == list(range(9))
+
+    virtually(scenario)
+
+
+def test_patience_begins_anew_where_somebody_else_mended_it():
+    async def scenario(lake):
+        committer = lake.committer(patience_ms=PATIENCE_MS)
+        await lake.epoch(committer, 0, pace=Pace())
+        lake.store.failures = [StoreError("503")]
+        await lake.epoch(committer, 1)
+        await lake.clock.sleep(0.1)
+        await lake.committer().commit_pending(QUERY, SETTINGS)
+        await committer.plan(SCHEMA, SETTINGS, afresh=True)
+        await lake.clock.sleep(3600)
+        lake.store.failures = [StoreError("503")]
+        assert (await lake.epoch(committer, 2, pace=Pace())).version == 3
+
+    virtually(scenario)
+
+
+def test_another_query_that_begins_is_no_reason_to_fail():
+    async def epoch(lake, committer, number):
+        planned = await committer.plan(SCHEMA, SETTINGS, queries=[OTHER, QUERY])
+        report = await lake.report(planned.plan, number)
+        offsets = Offsets(str(number))
+        return await committer.commit_epoch(
+            QUERY,
+            Epoch(number),
+            [report],
+            schema=SCHEMA,
+            settings=SETTINGS,
+            offsets=offsets,
+            pace=Pace(commit_wait_ms=0),
+        )
+
+    async def scenario(lake):
+        committer = lake.committer(patience_ms=PATIENCE_MS)
+        for number in range(2):
+            await epoch(lake, committer, number)
+        await committer.drain()
+        mend = break_reads(lake, lambda path: path.startswith("_delta_log"), StoreError("503"))
+        committer.begin_run(OTHER)
+        await epoch(lake, committer, 2)
+        mend()
+        await committer.drain()
+        assert lake.epochs_of_files() == [0, 1, 2]
+
+    virtually(scenario)
+
+
+def test_a_table_that_was_replaced_is_accepted_by_the_first_restart_that_says_so():
+    async def scenario(lake):
+        committer = lake.committer(patience_ms=PATIENCE_MS)
+        committer.begin_run(QUERY)
+        for epoch in (0, 1):
+            await lake.epoch(committer, epoch, pace=Pace())
+        created = lake.store.objects[f"_delta_log/{0:020d}.json"].splitlines()
+        metadata = next(json.loads(line)["metaData"] for line in created if b'"metaData"' in line)
+        replaced = {"metaData": {**metadata, "id": "new-id"}}
+        lake.store.put_commit(3, {"commitInfo": {"operation": "CREATE OR REPLACE TABLE"}}, replaced)
+        with pytest.raises(LakecommitError, match="acceptTableId=new-id"):
+            await lake.epoch(committer, 2, pace=Pace())
+        committer.begin_run(QUERY)
+        await lake.clock.sleep(1)
+        accepting = replace(SETTINGS, accepted_table_id="new-id")
+        assert (await lake.epoch(committer, 2, pace=Pace(), settings=accepting)).version == 4
+
+    virtually(scenario)
+
+
+def test_what_may_be_pending_is_said_also_while_it_cannot_be_read():
+    async def scenario(lake):
+        committer = lake.committer(patience_ms=PATIENCE_MS)
+        committers = Committers(clock=lake.clock)
+        committers._tables["memory://table", ()] = committer
+        await lake.epoch(committer, 0, pace=Pace())
+        lake.store.version_ms = 3000
+        for epoch in (1, 2):
+            await lake.epoch(committer, epoch)
+        assert _pending_lines(committers) == [f"2 epochs (2 files) of query {QUERY} are pending in memory://table"]
+        break_reads(lake, lambda path: True, StoreError("503"))
+        lake.store.failures = [StoreError("503")] * 1000
+        committer.begin_run(QUERY)
+        await lake.clock.sleep(10)
+        maybe = [f"epochs of query {QUERY} may be pending in memory://table"]
+        assert _pending_lines(committers) == maybe
+        await lake.clock.sleep(3600)
+        with pytest.raises(StoreError):
+            await committer.drain()
+        assert _pending_lines(committers) == maybe, "also when it is tried no longer"
+
+    virtually(scenario)
+
+
+def test_a_failure_that_is_remembered_holds_none_of_the_files():
+    async def scenario(lake):
+        committer = lake.committer()
+        await lake.epoch(committer, 0, pace=Pace())
+        before = files_in_memory()
+        lake.store.failures = [AccessDenied("403")]
+        await lake.epoch(committer, 1, files=500)
+        await lake.clock.sleep(5)
+        for _ in range(3):
+            with pytest.raises(AccessDenied) as caught:
+                await committer.drain()
+            frames = len(caught.traceback)
+            del caught
+        assert frames < 12
+        committer.end_run(QUERY)
+        await lake.clock.sleep(5)
+        assert files_in_memory() < before + 500
+
+    virtually(scenario)
+
+
+def test_two_queries_with_other_store_options_are_both_named():
+    async def scenario(lake):
+        committers = Committers(clock=lake.clock)
+        for number, user in enumerate((QUERY, OTHER)):
+            committer = committers._tables["memory://table", (("timeout", str(number)),)] = lake.committer()
+            await lake.epoch(committer, 0, user=user, pace=Pace())
+        lake.store.version_ms = 3000
+        for committer, user in zip(committers._tables.values(), (QUERY, OTHER), strict=True):
+            await lake.epoch(committer, 1, user=user)
+        assert committers.pending["memory://table"].keys() == {QUERY, OTHER}
+        await committers.drain()
+
+    virtually(scenario)
