@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
@@ -13,6 +14,11 @@ from lakecommit.errors import InvalidInput
 from lakecommit.listeners import CommittedSnapshot, Partition, check_listeners
 
 _COLUMN = re.compile(r"\$(?:(\w+)|\{([^}]+)\})")
+_SIDE_BY_SIDE = re.compile("%[dfGHIjmMSuUVwWyY]%[dfGHIjmMSuUVwWyY]")
+_MOST_DIGITS = 8
+# Two years with the same weekdays and weeks: what is written of both alike says no year.
+_SAMPLES = tuple(datetime(year, 6, 19, 17, 45, 30, 250, tzinfo=timezone.utc) for year in (2001, 2007))
+_DIRECTORIES_SHOWN = 5
 _log = logging.getLogger("lakecommit.listeners")
 
 OnDone = Callable[[str, Mapping[str, str | None]], None]
@@ -28,9 +34,15 @@ class PartitionDone:
     done when the watermark of the query that writes it is there: so the query needs the option `eventTimeColumn`. Rows
     that come late make it done once more, with the snapshot that has them.
 
+    Numbers that `formatter` has side by side (`%Y%m%d`) need all of their digits, or 1 and 11 would be taken for 11 and
+    1. So values are padded with zeros, all to the same number of digits, until the time that is read would be written
+    with the same numbers. Where it never is, as where values say no time at all, the partition is never done, which is
+    said once.
+
     Both happen at least once. Each query is judged by itself: where two write to one partition, each marks it. `tables`
-    are the locations that it is for, where not all tables of the process have these columns. Readers of the table and
-    Delta's VACUUM leave `_SUCCESS` alone; deltalake's `vacuum(full=True)` deletes it.
+    are the locations that it is for, where not all tables of the process have these columns. `s3a://` and `s3://` are
+    the same there, and one warning comes where another table with these columns is met before any of them. Readers of
+    the table and Delta's VACUUM leave `_SUCCESS` alone; deltalake's `vacuum(full=True)` deletes it.
     """
 
     def __init__(
@@ -50,13 +62,16 @@ class PartitionDone:
         self._formatter = formatter
         self._interval = interval
         self._on_done = on_done
-        self._tables = None if tables is None else frozenset(map(_location, tables))
+        given = (tables,) if isinstance(tables, str) else tables
+        self._tables = None if given is None else {_place(table): table for table in given}
+        # Until one of them is met, or their user is warned that none was.
+        self._doubts_tables = True
         self._open: dict[tuple[str, str], _OpenPartitions] = {}
         self._said: set[tuple[str, str, str]] = set()
         self._check()
 
     def on_snapshot(self, snapshot: CommittedSnapshot) -> None:
-        if self._tables is not None and snapshot.table not in self._tables:
+        if not self._is_for(snapshot):
             return
         if snapshot.files and not snapshot.partitions:
             raise self._unknown_columns(snapshot.table, ())
@@ -88,15 +103,42 @@ class PartitionDone:
         return {"open": [{"directory": each.directory, "values": dict(each.values)} for each in known]}
 
     def restore(self, table: str, query: str, state: object) -> None:
-        """The ends are found anew: the pattern may be another one than it was."""
+        """The ends are found anew: the pattern may be another one than it was.
+
+        Partitions that do not have its columns are given up with a warning: they are of before a column was renamed,
+        and no pattern fits both them and those of today.
+        """
         assert isinstance(state, dict), "it is what `state` returned"
         partitions = _OpenPartitions()
+        given_up: list[Partition] = []
         for each in state["open"]:
             partition = Partition(each["values"], each["directory"])
+            if self._missing_columns(partition):
+                given_up.append(partition)
+                continue
             end = self._end_of(partition, table, query)
             if end is not None:
                 partitions.add(end, partition)
         self._open[table, query] = partitions
+        if given_up:
+            self._say_given_up(given_up, table, query)
+
+    def _is_for(self, snapshot: CommittedSnapshot) -> bool:
+        if self._tables is None:
+            return True
+        if _place(snapshot.table) in self._tables:
+            self._doubts_tables = False
+            return True
+        if self._doubts_tables and any(not self._missing_columns(each) for each in snapshot.partitions):
+            self._doubts_tables = False
+            self._say_once(
+                "left alone",
+                snapshot.table,
+                snapshot.query,
+                f"its partitions are left alone: it is none of tables={sorted(self._tables.values())}, and no snapshot "
+                "of these has come so far; correct them if it is meant",
+            )
+        return False
 
     def _check(self) -> None:
         check_listeners([self])
@@ -109,24 +151,17 @@ class PartitionDone:
             raise InvalidInput(
                 f"the interval of listener {self.name} is {self._interval}; give the time that a partition spans"
             )
-        try:
-            datetime.strptime(datetime(2000, 1, 1, tzinfo=timezone.utc).strftime(self._formatter), self._formatter)
-        except ValueError as error:
-            raise InvalidInput(
-                f"the formatter {self._formatter!r} of listener {self.name} cannot be used: {error}; write it as for "
-                "datetime.strptime, as in '%Y-%m-%d %H:%M'"
-            ) from error
+        _check_formatter(self._formatter, self.name)
 
     def _end_of(self, partition: Partition, table: str, query: str) -> datetime | None:
         """None for a partition that is of no time."""
-        by_name = {name.lower(): value for name, value in partition.values.items()}
-        if not all(column.lower() in by_name for column in self._columns):
+        if self._missing_columns(partition):
             raise self._unknown_columns(table, tuple(partition.values))
-        values = {column: by_name[column.lower()] for column in self._columns}
-        if None not in values.values():
-            text = _COLUMN.sub(lambda found: str(values[found[1] or found[2]]), self._pattern)
+        by_name = {name.lower(): value for name, value in partition.values.items()}
+        values = {column: value for column in self._columns if (value := by_name[column.lower()]) is not None}
+        if len(values) == len(set(self._columns)):
             try:
-                begin = datetime.strptime(text, self._formatter)
+                begin = self._begin_of(values)
                 zoned = begin if begin.tzinfo is not None else begin.replace(tzinfo=timezone.utc)
                 return zoned.astimezone(timezone.utc) + self._interval
             except (ValueError, OverflowError):
@@ -140,11 +175,45 @@ class PartitionDone:
         )
         return None
 
+    def _begin_of(self, values: Mapping[str, str]) -> datetime:
+        """Raises `ValueError` where they say no time, or not surely one."""
+        if _SIDE_BY_SIDE.search(self._formatter) is None:
+            return datetime.strptime(self._text(values), self._formatter)
+        for digits in range(1, _MOST_DIGITS + 1):
+            padded = {name: value.zfill(digits) if value.isdigit() else value for name, value in values.items()}
+            text = self._text(padded)
+            with contextlib.suppress(ValueError):
+                begin = datetime.strptime(text, self._formatter)
+                if _numbers(begin.strftime(self._formatter)) == _numbers(text):
+                    return begin
+        raise ValueError("it would be written in another way")
+
+    def _text(self, values: Mapping[str, str]) -> str:
+        return _COLUMN.sub(lambda found: values[found[1] or found[2]], self._pattern)
+
+    def _missing_columns(self, partition: Partition) -> list[str]:
+        """What the pattern names and the partition does not have."""
+        names = {name.lower() for name in partition.values}
+        return [column for column in self._columns if column.lower() not in names]
+
     def _unknown_columns(self, table: str, columns: tuple[str, ...]) -> InvalidInput:
         described = f"is partitioned by {', '.join(columns)}" if columns else "is not partitioned"
         return InvalidInput(
             f"the pattern {self._pattern!r} of listener {self.name} names columns that are no partition columns of "
             f"{table}, which {described}; correct it, or give the listener tables=[…] if it is not for this one"
+        )
+
+    def _say_given_up(self, partitions: Sequence[Partition], table: str, query: str) -> None:
+        shown = [partition.directory for partition in partitions[:_DIRECTORIES_SHOWN]]
+        more = ["…"] if len(partitions) > len(shown) else []
+        self._say_once(
+            "given up",
+            table,
+            query,
+            f"{len(partitions)} partitions that were not done yet have no column "
+            f"{', '.join(self._missing_columns(partitions[0]))}, which pattern {self._pattern!r} names, but "
+            f"{', '.join(partitions[0].values)}: they are never marked unless rows come for them; where a column was "
+            f"renamed, put _SUCCESS into them yourself: {', '.join(shown + more)}",
         )
 
     def _say_once(self, what: str, table: str, query: str, text: str) -> None:
@@ -177,8 +246,43 @@ class _OpenPartitions:
         del self._due[partition.directory]
 
 
-def _location(given: str) -> str:
-    """A location as snapshots spell it."""
-    from lakecommit.storage.location import absolute  # noqa: PLC0415 (who only imports the class needs no store)
+def _check_formatter(formatter: str, name: str) -> None:
+    """Raises `InvalidInput` where what it reads would not be the time that was meant."""
+    try:
+        first, second = (sample.strftime(formatter) for sample in _SAMPLES)
+        read_back = datetime.strptime(first, formatter).strftime(formatter) if first != second else first
+    except ValueError as error:
+        raise InvalidInput(
+            f"the formatter {formatter!r} of listener {name} cannot be used: {error}; write it as for "
+            "datetime.strptime, as in '%Y-%m-%d %H:%M'"
+        ) from error
+    if "%Z" in re.findall("%.", formatter):
+        raise InvalidInput(
+            f"the formatter {formatter!r} of listener {name} has %Z, which names a zone and no time; use %z, with an "
+            "offset as +0200 in the pattern, or none for UTC"
+        )
+    if first == second:
+        raise InvalidInput(
+            f"the formatter {formatter!r} of listener {name} says no year; add %Y, and the column with the year to the "
+            "pattern"
+        )
+    if read_back != first:
+        raise InvalidInput(
+            f"the formatter {formatter!r} of listener {name} does not read all that it writes: {first} is taken for "
+            f"{read_back}; %U and %W need a weekday beside them"
+        )
 
-    return absolute(given).rstrip("/")
+
+def _numbers(text: str) -> list[int]:
+    """What counts of a time that is written down: zeros before a number do not, nor how a zone is spelt."""
+    plain = re.sub(r"([+-]\d\d):(\d\d)", r"\1\2", text.replace("Z", "+0000"))
+    return [int(number) for number in re.findall(r"\d+", plain)]
+
+
+def _place(location: str) -> tuple[str, str, str]:
+    """What a location means, whatever its scheme is called and its slashes are."""
+    # Imported here, since who only imports the class needs no store.
+    from lakecommit.storage.location import absolute, parse_location  # noqa: PLC0415
+
+    kind, bucket, path = parse_location(absolute(location.strip()))
+    return kind, bucket, "/".join(part for part in path.split("/") if part)

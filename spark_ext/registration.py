@@ -54,20 +54,22 @@ class _Driver:
 
 # By application id: a process has one context at a time.
 _drivers: dict[str, _Driver] = {}
+# By name, of all calls of `register`: every context of the process has them.
+_listeners: dict[str, CommitListener] = {}
 
 
 def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> None:
     """Makes `format("lakecommit")` known to `spark` and starts the committer of its driver. Again is harmless.
 
-    `listeners` are told of snapshots of all streams of the process, beside those of earlier calls. One with the name of
-    an earlier one takes its place.
+    `listeners` are told of snapshots of all streams of the process, beside those of earlier calls, also of calls for
+    a context that was stopped since. One with the name of an earlier one takes its place.
 
     Raises `InvalidInput`, and changes nothing, where workers could not run lakecommit, or a listener cannot be meant.
     In a Spark Connect session there is no driver process to put a committer into: writes commit inline, and nobody
     could call a listener.
     """
     _check_version(spark.version)
-    check_listeners(listeners)
+    added = check_listeners(listeners)
     context = getattr(spark, "_sc", None)
     if not isinstance(context, SparkContext):
         if listeners:
@@ -91,6 +93,7 @@ def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> N
         context.environment[SESSION_VARIABLE] = session_id
         spark.dataSource.register(LakecommitDataSource)
         _bound_transfer(spark)
+        _listeners.update(added)
         driver.service.listen(listeners)
 
 
@@ -112,7 +115,9 @@ def _driver_of(context: SparkContext) -> _Driver:
         _close_services()
         sessions = SparkSessions()
         committers = Committers(local_dir=local_dir(), counted=SparkMetrics(context).show)
-        _drivers[application] = _Driver(CommitterService(committers, sessions), sessions)
+        service = CommitterService(committers, sessions)
+        service.listen(tuple(_listeners.values()))
+        _drivers[application] = _Driver(service, sessions)
     return _drivers[application]
 
 

@@ -44,7 +44,7 @@ def open_store(
     an option that cannot be meant.
     """
     location = location.strip()
-    kind, bucket, path = _parsed(location)
+    kind, bucket, path = parse_location(location)
     settings = settings_of(kind, store_options)
     if kind == "local":
         root = os.path.abspath(path)
@@ -63,7 +63,7 @@ def open_store(
 
 def absolute(location: str) -> str:
     """The same location, meaning the same in every process: a relative path is one of this process's directory."""
-    kind, _, path = _parsed(location)
+    kind, _, path = parse_location(location)
     return os.path.abspath(path) if kind == "local" else location
 
 
@@ -87,7 +87,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _AZURE_HOST = re.compile(r"[a-z0-9-]+@[a-z0-9]+\.(dfs|blob)\.(core\.windows\.net|fabric\.microsoft\.com)")
 
 
-def _parsed(location: str) -> tuple[str, str, str]:
+def parse_location(location: str) -> tuple[str, str, str]:
     """Kind, bucket and path. The path is taken literally, as Spark does: `%20` is three characters."""
     if not location:
         raise InvalidInput(f"the location is empty; {_EXAMPLES}")

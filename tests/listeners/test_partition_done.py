@@ -85,6 +85,44 @@ def test_a_zone_in_the_pattern_counts():
     assert marks.directories == ["day=2026-01-01"]
 
 
+@pytest.mark.parametrize(
+    ("formatter", "values", "begin"),
+    [
+        ("%Y%m%d", ("2026", "1", "11"), utc(2026, 1, 11)),
+        ("%Y%m%d", ("2026", "11", "1"), utc(2026, 11, 1)),
+        ("%Y%m%d", ("2026", "1", "1"), utc(2026, 1, 1)),
+        ("%Y%m%d", ("2026", "11", "12"), utc(2026, 11, 12)),
+        ("%Y%m%d", ("2026", "01", "02"), utc(2026, 1, 2)),
+        ("%Y%m%d", ("2026", "13", "1"), None),
+        ("%Y%j", ("2026", "7", ""), utc(2026, 1, 7)),
+        ("%Y%j", ("2026", "70", ""), utc(2026, 3, 11)),
+        ("%G%V%u", ("2026", "12", "1"), utc(2026, 3, 16)),
+        ("%G%V%u", ("2026", "2", "1"), None),
+        ("%Y%j%H", ("2026", "5", "7"), None),
+        ("%Y%m%dT%H%z", ("20260102T03", "Z", ""), utc(2026, 1, 2, 3)),
+        ("%Y%m%dT%H%z", ("20260102T03", "+02:00", ""), utc(2026, 1, 2, 1)),
+        ("%Y%b%d", ("2026", "JAN", "5"), utc(2026, 1, 5)),
+        ("%d%b%Y", ("5Jan2026", "", ""), utc(2026, 1, 5)),
+        ("%Y-%m-%d", ("2026-", "1-", "5"), utc(2026, 1, 5)),
+        ("%Y-%m-%d %H%M", ("2026-1-5 ", "930", ""), utc(2026, 1, 5, 9, 30)),
+        ("%Y-%m-%d %H%M", ("2026-1-5 ", "112", ""), utc(2026, 1, 5, 1, 12)),
+        ("%d%m%Y", ("1022026", "", ""), utc(2026, 2, 1)),
+    ],
+)
+def test_numbers_side_by_side_are_padded_and_never_taken_for_others(formatter, values, begin):
+    marks = Marks()
+    done = PartitionDone("$a$b$c", formatter=formatter, interval=timedelta(minutes=1))
+    named = dict(zip("abc", values, strict=True))
+    if begin is not None:
+        done.on_snapshot(snapshot(marks, begin, named))
+        assert marks.directories == []
+        done.on_snapshot(snapshot(marks, begin + timedelta(minutes=1)))
+        assert len(marks.directories) == 1
+    else:
+        done.on_snapshot(snapshot(marks, utc(2999, 1, 1), named))
+        assert marks.directories == []
+
+
 def test_late_rows_make_a_partition_done_once_more():
     marks = Marks()
     done = PartitionDone("$day")
@@ -106,6 +144,23 @@ def test_open_partitions_survive_a_restart():
     after.on_snapshot(snapshot(marks, utc(2026, 1, 3)))
     assert marks.directories == ["day=2026-01-01", "day=2026-01-02"]
     assert after.state("s3://lake/orders", "another") == {"open": []}
+
+
+def test_what_was_open_before_a_column_was_renamed_is_left_unmarked_with_one_warning(caplog):
+    marks = Marks()
+    before = PartitionDone("$day")
+    before.on_snapshot(snapshot(marks, utc(2026, 1, 1), *(day(f"2026-01-{number:02d}") for number in range(1, 8))))
+    after = PartitionDone("$dt")
+    with caplog.at_level(logging.WARNING, "lakecommit.listeners"):
+        after.restore("s3://lake/orders", "q", before.state("s3://lake/orders", "q"))
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "7 partitions that were not done yet have no column dt, which pattern '$dt' names, but day: they are never "
+        "marked unless rows come for them; where a column was renamed, put _SUCCESS into them yourself: "
+        "day=2026-01-01, day=2026-01-02, day=2026-01-03, day=2026-01-04, day=2026-01-05, …"
+    ]
+    assert after.state("s3://lake/orders", "q") == {"open": []}
+    after.on_snapshot(snapshot(marks, utc(2026, 1, 9), {"dt": "2026-01-08"}))
+    assert marks.directories == ["dt=2026-01-08"], "it goes on"
 
 
 def test_queries_are_judged_each_by_itself():
@@ -180,10 +235,58 @@ def test_tables_that_it_is_not_for_are_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("given", "table"),
+    [
+        ("S3://lake/orders", "s3://lake/orders"),
+        (" s3://lake/orders ", "s3://lake/orders"),
+        ("s3://lake/orders", "s3a://lake/orders"),
+        ("s3a://lake/orders/", "s3://lake/orders"),
+        ("s3://lake//orders", "s3://lake/orders"),
+        ("abfss://lake/orders", "az://lake/orders"),
+        ("file:/lake//orders", "/lake/orders"),
+    ],
+)
+def test_a_table_is_meant_however_it_is_spelt(given, table, caplog):
+    marks = Marks()
+    done = PartitionDone("$day", tables=[given])
+    with caplog.at_level(logging.WARNING, "lakecommit.listeners"):
+        done.on_snapshot(snapshot(marks, utc(2026, 1, 9), day("2026-01-01"), table=table))
+        done.on_snapshot(snapshot(marks, utc(2026, 1, 9), day("2026-01-01"), table="s3://lake/others"))
+    assert marks.directories == ["day=2026-01-01"]
+    assert not caplog.records
+
+
+def test_a_single_table_need_not_be_in_a_list():
+    marks = Marks()
+    PartitionDone("$day", tables="s3://lake/orders").on_snapshot(snapshot(marks, utc(2026, 1, 9), day("2026-01-01")))
+    assert marks.directories == ["day=2026-01-01"]
+
+
+def test_tables_of_which_none_is_met_are_said_once(caplog):
+    marks = Marks()
+    done = PartitionDone("$day", tables=["s3://lake/ordres", "s3://lake/customers"])
+    with caplog.at_level(logging.WARNING, "lakecommit.listeners"):
+        done.on_snapshot(snapshot(marks, utc(2026, 1, 9), {"region": "EU"}, table="s3://lake/regions"))
+        assert not caplog.records, "it has other columns, and cannot be meant"
+        for table in ("s3://lake/orders", "s3://lake/events"):
+            done.on_snapshot(snapshot(marks, utc(2026, 1, 9), day("2026-01-01"), table=table))
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "its partitions are left alone: it is none of tables=['s3://lake/customers', 's3://lake/ordres'], and no "
+        "snapshot of these has come so far; correct them if it is meant"
+    ]
+    assert marks.directories == []
+
+
+@pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"pattern": "day"}, r"names no partition column; write \$column"),
         ({"pattern": "$day", "formatter": "%Y-%Q"}, "cannot be used"),
+        ({"pattern": "$m-$d", "formatter": "%m-%d"}, "says no year; add %Y"),
+        ({"pattern": "$hour", "formatter": "%H"}, "says no year; add %Y"),
+        ({"pattern": "$w $d", "formatter": "%U %a"}, "says no year; add %Y"),
+        ({"pattern": "$y-$w", "formatter": "%Y-%W"}, "%U and %W need a weekday"),
+        ({"pattern": "$day EST", "formatter": "%Y-%m-%d %Z"}, "has %Z, which names a zone and no time; use %z"),
         ({"pattern": "$day", "interval": timedelta(0)}, "give the time that a partition spans"),
         ({"pattern": "$day", "name": "partition done"}, "letters, digits and hyphens"),
         ({"pattern": "$day", "tables": [""]}, "the location is empty"),
@@ -192,6 +295,13 @@ def test_tables_that_it_is_not_for_are_left_alone(tmp_path):
 def test_what_cannot_be_meant_is_refused_when_it_is_made(given, message):
     with pytest.raises(InvalidInput, match=message):
         PartitionDone(**given)
+
+
+@pytest.mark.parametrize(
+    "formatter", ["%Y", "%y%m%d", "%G-W%V-%u", "%Y-%W-%w", "%c", "%x", "%Y-%j", "%d %b %Y %I %p", "%Y %%Z", "%Y-%m %z"]
+)
+def test_formatters_that_say_a_year_are_taken(formatter):
+    PartitionDone("$day", formatter=formatter)
 
 
 def test_many_open_partitions_cost_nothing_until_they_are_due(monkeypatch):
