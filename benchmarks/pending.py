@@ -1,11 +1,12 @@
 """A restart with a mountain of pending files: what it takes in memory and in time.
 
-    python -m benchmarks.pending [--files 300000 600000] [--json FILE]
+    python -m benchmarks.pending [--files 300000 600000] [--files-per-task 250] [--json FILE]
 
 For each number, the writers' state of a stream that was killed with that many files pending is laid out on local disk
 (manifests and seals as they are; nobody reads the data files). Then a committer in a process of its own rebuilds what
 is pending, spills what does not fit, and commits it. What is shown is the peak of its resident set over what it held
-before it began.
+before it began. An epoch has a thousand files. The fewer of them a task has, the more manifests and winners there are:
+one is the hardest case.
 """
 
 from __future__ import annotations
@@ -48,13 +49,14 @@ SCHEMA = json.dumps(
 )
 SETTINGS = TableSettings(("region",), {})
 QUERY = CommitUser("5e1f0a52-7c55-4c62-9f10-000000000000")
-FILES_PER_TASK, TASKS = 250, 4
+FILES_PER_EPOCH = 1000
 BOUND_MIB = 150
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     files: int
+    files_per_task: int
     epochs: int
     snapshots: int
     seconds: float
@@ -65,23 +67,27 @@ class Result:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, nargs="+", default=[300_000, 600_000])
+    parser.add_argument("--files-per-task", type=int, default=250, help=f"a divisor of {FILES_PER_EPOCH:,}")
     parser.add_argument("--json", help="also write the figures to this file")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    per_task = arguments.files_per_task
+    if not 0 < per_task <= FILES_PER_EPOCH or FILES_PER_EPOCH % per_task:
+        parser.error(f"--files-per-task is {per_task}, not a divisor of {FILES_PER_EPOCH}")
     if arguments.child:
-        print(json.dumps(asdict(asyncio.run(recover(arguments.child)))))
+        print(json.dumps(asdict(asyncio.run(recover(arguments.child, per_task)))))
         return
-    results = [run_apart(files) for files in arguments.files]
+    results = [run_apart(files, per_task) for files in arguments.files]
     show(results)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
 
 
-def run_apart(files: int) -> Result:
+def run_apart(files: int, per_task: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="lakecommit-pending-") as folder:
-        asyncio.run(lay_out(folder, files))
+        asyncio.run(lay_out(folder, files, per_task))
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.pending", "--child", folder],
+            [sys.executable, "-m", "benchmarks.pending", "--child", folder, "--files-per-task", str(per_task)],
             stdout=subprocess.PIPE,
             check=True,
             text=True,
@@ -94,21 +100,20 @@ def _table(location: str) -> DeltaFormat:
     return DeltaFormat(store, clock=SystemClock(), new_id=lambda: str(uuid.uuid4()), random=random.random)
 
 
-async def lay_out(location: str, files: int) -> None:
-    """The state of a stream that was killed with `files` files pending, a thousand an epoch."""
+async def lay_out(location: str, files: int, per_task: int) -> None:
+    """The state of a stream that was killed with `files` files pending, each task with `per_task` of them."""
     table, store = _table(location), open_store(location, {})
     state = await table.create(SCHEMA, ("region",), {})
     plan = table.plan(state, SCHEMA, None).to_json()
     previous: bytes | None = None
-    for number in track(range(files // (FILES_PER_TASK * TASKS)), description=f"{files:,} pending files"):
+    for number in track(range(files // FILES_PER_EPOCH), description=f"{files:,} pending files"):
         epoch, winners = Epoch(number), []
-        for task in map(TaskId, range(TASKS)):
+        for task in map(TaskId, range(FILES_PER_EPOCH // per_task)):
             attempt = Attempt(QUERY, epoch, task, AttemptId(uuid.uuid4().hex))
-            body = codec.encode_manifest(Manifest(attempt, 0, plan, _files(attempt)))
+            body = codec.encode_manifest(Manifest(attempt, 0, plan, _files(attempt, per_task)))
             await store.put(layout.manifest_path(attempt, 0), body)
             winners.append(Winner(task, attempt.id, 1, codec.digest_of([body])))
-        count = FILES_PER_TASK * TASKS
-        totals = Totals(1, count, 1000 * count, 40_000 * count)
+        totals = Totals(1, FILES_PER_EPOCH, 1000 * FILES_PER_EPOCH, 40_000 * FILES_PER_EPOCH)
         now_ms = SystemClock().wall_ms()
         seal = Seal(QUERY, epoch, tuple(winners), previous, state.table_id, None, now_ms, totals)
         body = codec.encode_seal(seal)
@@ -116,7 +121,7 @@ async def lay_out(location: str, files: int) -> None:
         previous = codec.digest_of([body])
 
 
-def _files(attempt: Attempt) -> tuple[DataFile, ...]:
+def _files(attempt: Attempt, count: int) -> tuple[DataFile, ...]:
     return tuple(
         DataFile(
             path=f"region=r{number}/{layout.data_file_name(attempt, number)}",
@@ -126,7 +131,7 @@ def _files(attempt: Attempt) -> tuple[DataFile, ...]:
             stats=_stats(attempt, number),
             created_ms=SystemClock().wall_ms(),
         )
-        for number in range(FILES_PER_TASK)
+        for number in range(count)
     )
 
 
@@ -143,7 +148,7 @@ def _stats(attempt: Attempt, number: int) -> str:
     )
 
 
-async def recover(location: str) -> Result:
+async def recover(location: str, per_task: int) -> Result:
     table, snapshots = _table(location), 0
 
     def told(_: Sequence[Snapshot]) -> None:
@@ -165,7 +170,7 @@ async def recover(location: str) -> Result:
     await committer.commit_pending(QUERY, SETTINGS)
     seconds = time.monotonic() - began
     files, epochs = _committed(location)
-    return Result(files, epochs, snapshots, seconds, idle, peak_bytes() - idle)
+    return Result(files, per_task, epochs, snapshots, seconds, idle, peak_bytes() - idle)
 
 
 def _committed(location: str) -> tuple[int, int]:
@@ -181,11 +186,12 @@ def _one_manifest(location: str) -> bytes:
 
 def show(results: list[Result]) -> None:
     table = Table(title=f"a restart with pending files (bound {BOUND_MIB} MB over idle)")
-    for heading in ("pending files", "epochs", "snapshots", "time", "files/s", "idle", "peak over idle"):
+    for heading in ("pending files", "a task", "epochs", "snapshots", "time", "files/s", "idle", "peak over idle"):
         table.add_column(heading, justify="right")
     for result in results:
         table.add_row(
             f"{result.files:,}",
+            f"{result.files_per_task:,}",
             f"{result.epochs:,}",
             f"{result.snapshots:,}",
             f"{result.seconds:.1f} s",

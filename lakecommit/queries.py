@@ -130,6 +130,9 @@ class Queries:
     def run_of(self, user: CommitUser, settings: TableSettings, pace: Pace) -> Run:
         """The run of a query, which asks for `settings` and `pace` from now on."""
         run = self._runs.setdefault(user, Run(settings, self._clock.boot_ms()))
+        if not run.asked and self._failures.pop(user, None) is not None:
+            # It was refused with the settings of the run before.
+            self.doubt(user, unread=True)
         run.settings, run.pace, run.asked = settings, pace, True
         return run
 
@@ -193,11 +196,6 @@ class Queries:
         if user in self._runs:
             self._runs[user].unread = False
         self._outdated = True
-
-    def put_off(self, user: CommitUser, error: LakecommitError) -> None:
-        """The query is refused with the settings of its last run: its first epoch may bring others."""
-        _log.warning("query %s cannot be read yet: %s; its next epoch tries again", user, error)
-        self._runs[user].unread = False
 
     def raise_failure(self, user: CommitUser) -> None:
         if user in self._failures:

@@ -7,7 +7,7 @@ only make an epoch look pending that is done, which the next look at the marks c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -23,6 +23,10 @@ from lakecommit.storage.base import Found, Get, GetRange, List
 VACUUMED_AFTER_MS = 24 * 60 * 60 * 1000
 # How many pending files are read back at a time.
 WINDOW_FILES = 5000
+# For how many pending files the log is asked at a time; each time it is read as far back as it goes.
+FILES_ASKED = 50_000
+# How many winners are kept from when their seals are checked until their manifests are read.
+WINNERS_IN_MEMORY = 20_000
 
 
 class ReadState(Get, GetRange, List, Protocol):
@@ -78,25 +82,27 @@ async def replay(
 ) -> Replay:
     """Reads what is pending for `user` in a table whose marks are `marks`; `keep` gets the manifests.
 
-    Of manifests only some are in memory at a time, however many are pending. Raises `ContradictoryState` where a seal
-    with rows lies between the own mark and the mark (somebody else's sink went past it), belongs to another table or to
-    another chain, or where its files were in the table before the mark expired; `CorruptState` where a seal, a winner's
-    manifest or, after a day, a file is missing or damaged.
+    Of winners and manifests only some are in memory at a time, however many are pending. Raises `ContradictoryState`
+    where a seal with rows lies between the own mark and the mark (somebody else's sink went past it), belongs to
+    another table or another chain, or where its files were in the table before the mark expired; `CorruptState` where a
+    seal, a winner's manifest or, after a day, a file is missing or damaged.
     """
-    stored = await seals_after(store, user, marks.own)
+    seals = _Seals(store, user)
+    stored = await seals.read_after(marks.own)
     newest = stored[-1].as_sealed_epoch() if stored else None
     for each in stored:
         identity.check(each.seal)
     _check_chain(stored)
     after = [each for each in stored if marks.own is None or each.seal.epoch > marks.own]
-    await check_not_passed(store, table_format, user, marks, after)
     pending = [each for each in after if marks.mark is None or each.seal.epoch > marks.mark]
+    passed = await seals.whole(after[: len(after) - len(pending)])
+    await check_not_passed(store, table_format, user, marks, passed)
     sealed = tuple(each.as_sealed_epoch() for each in pending)
     check_dense(user, marks, sealed)
     if marks == Marks():
-        await _check_never_held(table_format, user, [each.seal for each in pending], now_ms)
-    for window in _windows(pending):
-        for each, staged in zip(window, await _read_window(store, window), strict=True):
+        await _check_never_held(table_format, user, seals, pending, now_ms)
+    for window in _windows(pending, WINDOW_FILES):
+        for each, staged in zip(window, await _read_window(store, await seals.whole(window)), strict=True):
             files = pending_of(user, each.seal.epoch, staged.manifests)
             if now_ms - each.seal.sealed_ms > VACUUMED_AFTER_MS:
                 await check_present(store, files)
@@ -104,13 +110,15 @@ async def replay(
     return Replay(newest, sealed)
 
 
-def _windows(pending: Sequence[StoredSeal]) -> Iterator[Sequence[StoredSeal]]:
-    """The seals in order, in groups whose manifests are read together: enough requests at once, few enough files."""
+def _windows(pending: Sequence[StoredSeal], limit: int) -> Iterator[Sequence[StoredSeal]]:
+    """The seals in order, in groups that have no more files than `limit`, or are one epoch."""
     window: list[StoredSeal] = []
+    files = 0
     for each in pending:
-        if window and sum(seal.seal.totals.files for seal in (*window, each)) > WINDOW_FILES:
+        files += each.seal.totals.files
+        if window and files > limit:
             yield window
-            window = []
+            window, files = [], each.seal.totals.files
         window.append(each)
     if window:
         yield window
@@ -122,11 +130,48 @@ async def _read_window(store: Get, window: Sequence[StoredSeal]) -> list[Staged]
     return [sum((next(read) for _ in each.seal.winners), Staged()) for each in window]
 
 
+class _Seals:
+    """A query's seals. Only some of their winners are in memory; where others are needed, a seal is read again."""
+
+    def __init__(self, store: ReadState, user: CommitUser) -> None:
+        self._store, self._user, self._room = store, user, WINNERS_IN_MEMORY
+        self._held: dict[Epoch, StoredSeal] = {}
+
+    async def read_after(self, own: Epoch | None) -> list[StoredSeal]:
+        """The seals after the own mark, in order, without their winners; where there is none, the newest of all."""
+        return await in_parallel(self._read, await _epochs_after(self._store, self._user, own))
+
+    async def whole(self, stored: Sequence[StoredSeal]) -> list[StoredSeal]:
+        """The same seals with their winners. Raises where one is not what it was when it was read first."""
+        return await in_parallel(self._whole, stored)
+
+    async def _read(self, epoch: Epoch) -> StoredSeal:
+        stored = await self._read_whole(epoch)
+        if len(stored.seal.winners) <= self._room:
+            self._room -= len(stored.seal.winners)
+            self._held[epoch] = stored
+        return replace(stored, seal=replace(stored.seal, winners=()))
+
+    async def _whole(self, stored: StoredSeal) -> StoredSeal:
+        epoch = stored.seal.epoch
+        whole = self._held.get(epoch) or await self._read_whole(epoch)
+        if whole.digest != stored.digest:
+            raise ContradictoryState(
+                f"the seal of epoch {epoch} of query {self._user} changed while it was read: another driver of the "
+                "query is at work; nothing was committed; stop all but one and start the query again"
+            )
+        return whole
+
+    async def _read_whole(self, epoch: Epoch) -> StoredSeal:
+        """The seal with those winners that have manifests."""
+        stored = await read_seal(self._store, self._user, epoch)
+        winners = tuple(winner for winner in stored.seal.winners if winner.manifests)
+        return replace(stored, seal=replace(stored.seal, winners=winners))
+
+
 async def seals_after(store: ReadState, user: CommitUser, own: Epoch | None) -> list[StoredSeal]:
     """The seals after the own mark, in order; where there is none, the newest of all."""
-    epochs = await _sealed_epochs(store, user, own)
-    after = [epoch for epoch in epochs if own is None or epoch > own]
-    return await in_parallel(lambda epoch: read_seal(store, user, epoch), after or epochs[-1:])
+    return await in_parallel(lambda epoch: read_seal(store, user, epoch), await _epochs_after(store, user, own))
 
 
 async def read_seal(store: Get, user: CommitUser, epoch: Epoch) -> StoredSeal:
@@ -176,12 +221,19 @@ class Identity:
     accepted: str | None = None
 
     def check(self, seal: Seal) -> None:
-        if seal.table_id != self.table_id and (self.accepted is None or self.accepted != self.table_id):
+        if seal.table_id == self.table_id:
+            return
+        sealed = f"epoch {seal.epoch} of query {seal.user} was sealed for the table with id {seal.table_id}"
+        if not self.table_id:
             raise ContradictoryState(
-                f"epoch {seal.epoch} of query {seal.user} was sealed for the table with id {seal.table_id}, but the "
-                f"table here has id {self.table_id or 'none'}: it was replaced or recreated; nothing was committed. "
-                f"To go on with the table as it is, set the option acceptTableId={self.table_id}; otherwise start the "
-                "query with a new checkpointLocation"
+                f"{sealed}, but that table is gone; nothing was committed; restore its log from a backup or a bucket "
+                "version, or start the query with a new checkpointLocation, which creates another table"
+            )
+        if self.accepted != self.table_id:
+            raise ContradictoryState(
+                f"{sealed}, but the table here has id {self.table_id}: it was replaced or recreated; nothing was "
+                f"committed. To go on with the table as it is, set the option acceptTableId={self.table_id}; otherwise "
+                "start the query with a new checkpointLocation"
             )
 
 
@@ -246,13 +298,12 @@ def pending_of(user: CommitUser, epoch: Epoch, manifests: Sequence[Manifest]) ->
     return Pending(user, epoch, next(iter(plans), None), tuple(file for each in manifests for file in each.files))
 
 
-async def _sealed_epochs(store: List, user: CommitUser, own: Epoch | None) -> list[Epoch]:
-    """Epochs that have a seal, in order, from the one of the own mark on: that one is usually the newest."""
-    if own:
-        epochs = await list_sealed_epochs(store, user, layout.seal_path(user, Epoch(own - 1)))
-        if epochs:
-            return epochs
-    return await list_sealed_epochs(store, user)
+async def _epochs_after(store: List, user: CommitUser, own: Epoch | None) -> list[Epoch]:
+    """Epochs after the own mark that have a seal, in order; where there is none, the newest that has one."""
+    # The one of the own mark is usually the newest.
+    epochs = await list_sealed_epochs(store, user, layout.seal_path(user, Epoch(own - 1))) if own else []
+    epochs = epochs or await list_sealed_epochs(store, user)
+    return [epoch for epoch in epochs if own is None or epoch > own] or epochs[-1:]
 
 
 async def list_sealed_epochs(store: List, user: CommitUser, start_after: str | None = None) -> list[Epoch]:
@@ -326,24 +377,24 @@ async def check_present(store: GetRange, pending: Pending) -> None:
 
 
 async def _check_never_held(
-    table_format: TableFormat[Any], user: CommitUser, pending: Sequence[Seal], now_ms: int
+    table_format: TableFormat[Any], user: CommitUser, seals: _Seals, pending: Sequence[StoredSeal], now_ms: int
 ) -> None:
     """Seals but no mark: a query's first epochs, unless the table has forgotten the mark. The log can tell."""
-    staged = [seal for seal in pending if seal.totals.files]
-    if not staged:
-        return
-    log = await table_format.ever_named(_winners(staged))
-    held = [seal.epoch for seal in staged if not log.attempts.isdisjoint(_winners([seal]))]
-    if held:
+    whole = True
+    for window in _windows([each for each in pending if each.seal.totals.files], FILES_ASKED):
+        staged = [each.seal for each in await seals.whole(window)]
+        log = await table_format.ever_named(_winners(staged))
+        whole = whole and log.whole
+        held = [seal.epoch for seal in staged if not log.attempts.isdisjoint(_winners([seal]))]
+        if held:
+            raise ContradictoryState(
+                f"epochs {held[:20]} of query {user} are in the table, but its mark is not: the table expires marks "
+                "(delta.setTransactionRetentionDuration) and the query was off for longer; nothing was committed; "
+                "start the query with a new checkpointLocation from the offsets that follow, and unset the property"
+            )
+    if not whole and now_ms - pending[0].seal.sealed_ms > VACUUMED_AFTER_MS:
         raise ContradictoryState(
-            f"epochs {held[:20]} of query {user} are in the table, but its mark is not: the table expires marks "
-            "(delta.setTransactionRetentionDuration) and the query was off for longer; nothing was committed; start "
-            "the query with a new checkpointLocation from the offsets that follow, and unset the property"
-        )
-    first = pending[0]
-    if not log.whole and now_ms - first.sealed_ms > VACUUMED_AFTER_MS:
-        raise ContradictoryState(
-            f"epoch {first.epoch} of query {user} was sealed over a day ago, its mark is not in the table, "
+            f"epoch {pending[0].seal.epoch} of query {user} was sealed over a day ago, its mark is not in the table, "
             "and the log no longer goes back so far: whether it was committed cannot be known; nothing was committed; "
             "look for its rows, then commit or drop it with 'lakecommit recover' or start with a new checkpointLocation"
         )

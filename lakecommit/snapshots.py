@@ -169,8 +169,7 @@ class Snapshots:
             self._queries.doubt(user)
         else:
             self._reading.pop(user, None)
-            give_up = self._queries.fail if self._queries.runs[user].asked else self._queries.put_off
-            give_up(user, error)
+            self._queries.fail(user, error)
 
     def _pause_after(self, error: LakecommitError, patience: Patience) -> int | None:
         """How long to wait after a fault of the store; None where waiting does not help any more."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from lakecommit import replay
 from lakecommit.errors import ContradictoryState, CorruptState
 from lakecommit.model import Epoch, Seal
 from lakecommit.recovery import commit_passed, left_over
@@ -137,6 +138,22 @@ def test_another_id_than_the_tables_accepts_nothing(table):
     run(scenario())
 
 
+@pytest.mark.parametrize("accepted", [None, "", "another"])
+def test_a_table_that_is_gone_cannot_be_accepted(table, accepted):
+    async def scenario():
+        await table.epoch(table.committer(), 0, [1])
+        await table.store.delete(await table.paths("_delta_log"))
+        settings = replace(SETTINGS, accepted_table_id=accepted)
+        committer = table.committer()
+        planned = await committer.plan(SCHEMA, settings, queries=[QUERY])
+        report = await table.report(planned, 1, 0, [2])
+        with pytest.raises(ContradictoryState, match=r"table is gone.*restore its log.*checkpointLocation") as refused:
+            await committer.commit_epoch(QUERY, Epoch(1), [report], schema=SCHEMA, settings=settings)
+        assert "acceptTableId" not in str(refused.value)
+
+    run(scenario())
+
+
 def test_seals_of_two_histories_are_refused(table):
     async def scenario():
         await table.epoch(table.committer(), 0, [1])
@@ -168,8 +185,11 @@ def test_a_file_that_a_vacuum_took_is_named_after_a_day_and_not_asked_for_before
     run(scenario())
 
 
+@pytest.mark.parametrize("room", [0, replay.WINNERS_IN_MEMORY])
 @pytest.mark.parametrize("gone", ["manifest", "seal"])
-def test_an_epoch_that_is_committed_and_released_between_the_reads_is_no_false_alarm(table, gone):
+def test_an_epoch_that_is_committed_and_released_between_the_reads_is_no_false_alarm(table, monkeypatch, gone, room):
+    monkeypatch.setattr(replay, "WINNERS_IN_MEMORY", room)
+
     async def scenario():
         await table.epoch(table.committer(), 0, [1])
         await seal_only(table, 1, [2])

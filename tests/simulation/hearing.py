@@ -203,7 +203,9 @@ class Hearing:
             if query != user or epoch <= first or epoch in self._excused.get((name, user), ()):
                 continue
             since_ms = None if who is None else who.listeners.get(name)
-            if since_ms is None or 0 <= now - LATEST_EFFECT_MS < since_ms:
+            # Where the chain is cut, nobody can tell of what lies before.
+            is_known = since_ms is not None and not 0 <= now - LATEST_EFFECT_MS < since_ms
+            if not is_known or not self._is_kept(user, epoch + 1):
                 self._excused.setdefault((name, user), set()).add(epoch)
             elif (place := self.place_of((name, user))) is None or place < epoch:
                 raise Violation(f"epoch {epoch} of {user} is released, and the place of {name} is {place}")

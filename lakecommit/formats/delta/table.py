@@ -27,7 +27,7 @@ from lakecommit.storage.base import Create, Found
 from lakecommit.storage.once import Mine, create_once
 
 LOOK_AGAIN_MS = 10_000
-CONFIRMATIONS = 3
+CONFIRMATIONS = 20
 
 
 class DeltaStore(Create, log.LogStore, Protocol):
