@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import click
@@ -21,6 +22,9 @@ from lakecommit.formats.delta.history import history
 from lakecommit.formats.delta.log import open_table
 from lakecommit.formats.delta.state import DeltaState
 from lakecommit.inspection import DETAILED_EPOCHS, StagedEpoch, UserStatus, users_of
+from lakecommit.listening.places import places_of
+from lakecommit.model import CommitUser, Epoch
+from lakecommit.parallel import in_parallel
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
@@ -33,12 +37,16 @@ INTERVAL_S = 2
 
 @dataclass(frozen=True, slots=True)
 class StatusOutput:
-    """`batches` are commit users whose writes are in the table: batch writes with state that is left over."""
+    """`batches` are commit users whose writes are in the table: batch writes with state that is left over.
+
+    `listeners` have, for each stream that some listened to, the newest epoch that each was told of, -1 for none.
+    """
 
     location: str
     table: DeltaState | None
     users: tuple[UserStatus, ...]
     batches: tuple[UserStatus, ...]
+    listeners: Mapping[CommitUser, Mapping[str, Epoch]]
     now_ms: int
 
     def data(self) -> dict[str, Any]:
@@ -48,7 +56,10 @@ class StatusOutput:
             "version": None if self.table is None else self.table.version,
             "tableId": None if self.table is None else self.table.table_id,
             "partitionBy": None if self.table is None else list(self.table.metadata.partition_columns),
-            "users": [_user_data(user, self.now_ms) for user in self.users],
+            "users": [
+                _user_data(user, self.now_ms) | {"listeners": dict(self.listeners.get(user.user, {}))}
+                for user in self.users
+            ],
             "committedBatches": [str(user.user) for user in self.batches],
         }
 
@@ -61,6 +72,9 @@ class StatusOutput:
         epochs = [row for user in self.users for row in _epoch_rows(user)]
         if epochs:
             parts += [text(""), table(_EPOCH_COLUMNS, epochs)]
+        listeners = [row for user in self.users for row in _listener_rows(user, self.listeners.get(user.user, {}))]
+        if listeners:
+            parts += [text(""), table(_LISTENER_COLUMNS, listeners)]
         notes = [note for user in self.users for note in _notes(user)]
         if notes:
             parts += [text(""), *notes]
@@ -80,8 +94,9 @@ class StatusOutput:
 async def read_status(store: Store, clock: Clock) -> StatusOutput:
     """Raises `InvalidInput` where there is neither a table nor state of one.
 
-    Cost: opening the table, one page of a listing for each user, what `user_status` says for each, and where users
-    without marks and seals are left over `VERSIONS_SEARCHED` versions.
+    Cost: opening the table, one page of a listing for each user, what `user_status` says for each, a listing and the
+    places of the listeners of each stream, and where users without marks and seals are left over `VERSIONS_SEARCHED`
+    versions.
     """
     found = await open_table(store, clock)
     users = await users_of(store, found)
@@ -92,7 +107,10 @@ async def read_status(store: Store, clock: Clock) -> StatusOutput:
         committed = {entry.txn_id for entry in await history(store, VERSIONS_SEARCHED)}
     done = tuple(user for user in users if user.never_sealed and user.user in committed)
     others = tuple(user for user in users if user not in done)
-    return StatusOutput(store.location, found, others, done, clock.wall_ms())
+    streams = [user.user for user in others if user.marks.own is not None]
+    places = await in_parallel(partial(places_of, store), streams)
+    listeners = {user: each for user, each in zip(streams, places, strict=True) if each}
+    return StatusOutput(store.location, found, others, done, listeners, clock.wall_ms())
 
 
 @click.command("status")
@@ -122,6 +140,7 @@ def command(
 
 
 _USER_COLUMNS = ("commit user", "#mark", "#own mark", "#newest seal", *STANDING_COLUMNS)
+_LISTENER_COLUMNS = ("commit user", "listener", "#told up to epoch", "#epochs behind")
 _EPOCH_COLUMNS = ("commit user", "#epoch", "state", "sealed", "#attempts", "#files", "#rows", "#bytes", "#lost files")
 
 
@@ -150,6 +169,13 @@ def _epoch_row(user: UserStatus, kind: str, epoch: StagedEpoch) -> tuple[object,
         *(user.user, epoch.epoch, kind, time(epoch.sealed_ms), epoch.attempts),
         *(epoch.files, epoch.rows, size(epoch.size_bytes), epoch.lost_files),
     )
+
+
+def _listener_rows(user: UserStatus, places: Mapping[str, Epoch]) -> list[tuple[object, ...]]:
+    own = -1 if user.marks.own is None else user.marks.own
+    return [
+        (user.user, name, "none" if epoch < 0 else epoch, max(0, own - epoch)) for name, epoch in sorted(places.items())
+    ]
 
 
 def _notes(user: UserStatus) -> list[Text]:

@@ -133,11 +133,17 @@ class StoredPlaces:
 async def told_up_to(store: ReadPlaces, user: CommitUser) -> Epoch | None:
     """The newest epoch that all who ever listened to the query were told of; None where nobody did.
 
-    For who cleans up and does not know who still listens. A place that cannot be read counts as one before all epochs.
+    For who cleans up and does not know who still listens.
     """
-    names = {parsed[1] for path in await place_paths(store, user) if (parsed := layout.parse_place_path(path))}
-    epochs = await in_parallel(lambda name: _epoch_of(store, user, name), sorted(names))
-    return min((epoch for epoch in epochs if epoch is not None), default=None)
+    return min((await places_of(store, user)).values(), default=None)
+
+
+async def places_of(store: ReadPlaces, user: CommitUser) -> dict[str, Epoch]:
+    """The newest epoch that each listener was told of. A place that cannot be read counts as one before all epochs."""
+    found = {parsed[1] for path in await place_paths(store, user) if (parsed := layout.parse_place_path(path))}
+    names = sorted(found)
+    epochs = await in_parallel(lambda name: _epoch_of(store, user, name), names)
+    return {name: epoch for name, epoch in zip(names, epochs, strict=True) if epoch is not None}
 
 
 async def place_paths(store: List, user: CommitUser) -> list[str]:

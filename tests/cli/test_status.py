@@ -43,7 +43,24 @@ def test_a_committed_stream_has_nothing_staged(table, invoke_json):
         "passed": [],
         "unsealed": [],
         "problem": None,
+        "listeners": {},
     }
+
+
+def test_listeners_are_shown_with_how_far_they_are(table, invoke_json, invoke):
+    for epoch in range(3):
+        table.commit_epoch(epoch)
+    for name, number, body in (
+        ("notify", 0, b'{"epoch": null}'),
+        ("notify", 1, b'{"epoch": 0}'),
+        ("partition-done", 3, b'{"epoch": 2, "state": {}}'),
+        ("broken", 3, b"?"),
+    ):
+        asyncio.run(table.store.put(layout.place_path(QUERY, name, number), body))
+    status = invoke_json("status", table.location)
+    assert user_of(status, QUERY)["listeners"] == {"broken": -1, "notify": 0, "partition-done": 2}
+    shown = invoke("status", table.location).output
+    assert [line.split()[-3:] for line in shown.splitlines() if " notify " in line] == [["notify", "0", "2"]]
 
 
 def test_sealed_epochs_after_the_marks_are_pending(table, invoke_json):
