@@ -177,7 +177,7 @@ class Hearing:
         model, user = self._world.model, key[1]
         self._first[key] = epoch
         for after in range(epoch + 1, model.log.marks.get(user, -1) + 1):
-            if not self._is_kept(user, after):
+            if not self._is_kept(user, after) or model.missing_manifest(model.seals[user, after]) is not None:
                 self._excused.setdefault(key, set()).add(after)
 
     def _is_kept(self, user: str, epoch: int) -> bool:

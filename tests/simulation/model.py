@@ -225,23 +225,26 @@ class Model:
     def files_of(self, seal: SealRecord) -> tuple[str, ...]:
         """2. complete before reported: all that the winners named is stored when the epoch is sealed, and while it
         is pending."""
+        missing = self.missing_manifest(seal)
+        if missing is not None:
+            raise Violation(f"the seal of epoch {seal.epoch} names a manifest that is not there: {missing}")
         files: list[str] = []
-        for task, (attempt, count, digest) in seal.winners.items():
+        for task, (_, count, digest) in seal.winners.items():
             bodies = []
-            for number in range(count):
-                suffix = f"-{number}" if number else ""
-                path = f"{STATE}users/{seal.user}/writers/{seal.epoch:020d}/{task}-{attempt}{suffix}.avro"
-                manifest = self.manifests.get(path)
-                if manifest is None:
-                    raise Violation(f"the seal of epoch {seal.epoch} names a manifest that is not there: {path}")
-                bodies.append(manifest.body)
-                files.extend(manifest.files)
+            for path in seal.manifests_of(task):
+                bodies.append(self.manifests[path].body)
+                files.extend(self.manifests[path].files)
             if count and hashlib.sha256(b"".join(bodies)).digest() != digest:
                 raise Violation(f"the seal of epoch {seal.epoch} has another digest of the manifests of task {task}")
         for file in files:
             if file not in self._world.objects.bodies:
                 raise Violation(f"the seal of epoch {seal.epoch} stands for a file that is not there: {file}")
         return tuple(files)
+
+    def missing_manifest(self, seal: SealRecord) -> str | None:
+        """One that the seal names and that is not there, if there is such a one."""
+        paths = (path for task in seal.winners for path in seal.manifests_of(task))
+        return next((path for path in paths if path not in self.manifests), None)
 
     def _data_deleted(self, path: str, who: Process | None) -> None:
         if path in self.log.ever_added:

@@ -47,6 +47,12 @@ class SealRecord:
     files: tuple[str, ...] = field(default=())
     size_bytes: int = 0
 
+    def manifests_of(self, task: int) -> list[str]:
+        """The paths of the manifests of a winner."""
+        attempt, count, _ = self.winners[task]
+        path = f"_lakecommit/users/{self.user}/writers/{self.epoch:020d}/{task}-{attempt}"
+        return [f"{path}-{number}.avro" if number else f"{path}.avro" for number in range(count)]
+
     def names(self, owner: Owner) -> bool:
         winner = self.winners.get(owner.task)
         return winner is not None and winner[0] == owner.attempt
