@@ -99,6 +99,11 @@ class Model:
             epochs.append(self.seals[user, first + len(epochs)])
         return Load.of(epochs)
 
+    def is_pending(self, user: str, last: int) -> bool:
+        """Whether an epoch with rows up to `last` is sealed and not committed."""
+        epochs = range(self.log.marks.get(user, -1) + 1, last + 1)
+        return any(self.seals[user, epoch].files for epoch in epochs if (user, epoch) in self.seals)
+
     def newest_pending(self, user: str) -> int | None:
         mark = self.log.marks.get(user, -1)
         return max((epoch for name, epoch in self.seals if name == user and epoch > mark), default=None)

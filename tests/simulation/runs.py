@@ -47,6 +47,7 @@ class RunView:
     settled: bool = False
     known: bool = False
     passed_over: int | None = None
+    returned: int = -1
     waited_for_room: bool = False
     epoch: int = -1
     begun_ms: int = 0
@@ -91,6 +92,7 @@ class RunView:
         if self.stopped:
             return
         self.passed_over = (self.passed_over or 0) if pending and self.surely_not_in_backlog else None
+        self.returned = self.epoch
         if pending:
             world.count("epochs that Spark went on from while they were pending")
             if self.surely_not_in_backlog and (self.wait_ms is None or now - since_ms < self.wait_ms):
@@ -205,9 +207,10 @@ def passed_over(process: Process, users: Collection[str]) -> None:
             if each is not process and user in each.runs and each.runs[user].passed_over is not None:
                 # Somebody else has committed what was due there.
                 each.runs[user].passed_over = 0
-    # What another driver has sealed meanwhile is not known here.
+    # What another driver has sealed meanwhile is not known here, nor a seal that was not answered yet.
     for user, run in process.runs.items() if process.alone else ():
-        if user not in users and run.passed_over is not None and process.world.model.load(user).epochs:
+        is_pending = process.world.model.is_pending(user, run.returned)
+        if user not in users and run.passed_over is not None and is_pending:
             run.passed_over += 1
             process.world.count("queries that waited for the snapshot of another")
             if run.passed_over > 1:
