@@ -17,7 +17,7 @@ from lakecommit.model import (
     Winner,
     own_mark_id,
 )
-from lakecommit.replay import Staged, checked_manifests, pending_of
+from lakecommit.stored_epochs import Staged, checked_manifests, pending_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,9 @@ def stream_draft(txn_id: str, parts: Sequence[Part], user_metadata: str | None) 
 def reported(user: CommitUser, epoch: Epoch, winners: Sequence[Winner], reports: Sequence[Report | None]) -> Staged:
     """The winners' manifests as they were reported, checked against what a seal says of them."""
     by_task = {report.attempt.task: report for report in reports if report is not None}
-    return sum(
-        (
-            checked_manifests(Attempt(user, epoch, winner.task, winner.attempt), winner, by_task[winner.task].manifests)
-            for winner in winners
-        ),
-        Staged(),
+    return Staged.joined(
+        checked_manifests(Attempt(user, epoch, winner.task, winner.attempt), winner, by_task[winner.task].manifests)
+        for winner in winners
     )
 
 

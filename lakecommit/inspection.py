@@ -18,9 +18,9 @@ from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import TableState, marks_of
 from lakecommit.model import BATCH_PREFIX, Attempt, CommitUser, Epoch, Marks, Seal, Totals, is_batch
 from lakecommit.parallel import in_parallel
-from lakecommit.replay import ReadState, list_sealed_epochs, read_seal
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found, Get, List
+from lakecommit.stored_epochs import ReadState, list_sealed_epochs, read_seal
 
 # Of how many sealed epochs of a user the manifests are read.
 DETAILED_EPOCHS = 20

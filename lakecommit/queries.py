@@ -31,8 +31,9 @@ from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, La
 from lakecommit.formats.base import TableFormat
 from lakecommit.model import CommitUser, Epoch, Marks, Pending
 from lakecommit.pending_files import PendingFiles
-from lakecommit.replay import ReadState, Replay, pending_of, replay
+from lakecommit.replay import Replay, replay
 from lakecommit.state import codec
+from lakecommit.stored_epochs import ReadState, pending_of
 from lakecommit.table_view import TableView
 
 MAX_REPLAYS = 5

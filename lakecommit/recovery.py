@@ -30,18 +30,11 @@ from lakecommit.housekeeping.objects import (
 from lakecommit.housekeeping.queries import Cleaned
 from lakecommit.listening.places import place_paths
 from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, Seal, own_mark_id
-from lakecommit.replay import (
-    ReadState,
-    check_present,
-    find_seal,
-    list_sealed_epochs,
-    passed_epochs,
-    read_pending,
-    seals_after,
-)
+from lakecommit.replay import check_present, passed_epochs
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Create, Delete, Get, GetRange
 from lakecommit.storage.once import create_once
+from lakecommit.stored_epochs import ReadState, find_seal, list_sealed_epochs, read_pending, seals_after
 
 EXPORT_CHUNK_BYTES = 8 * 1024 * 1024
 # In the place of a fingerprint of offsets: a repetition of the epoch by a real query has another one.

@@ -14,10 +14,19 @@ from typing import Any, Protocol
 from lakecommit.committer import SealedEpoch, check_dense
 from lakecommit.errors import ContradictoryState, CorruptState
 from lakecommit.formats.base import TableFormat
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Manifest, Marks, Pending, Seal, Winner, own_mark_id
+from lakecommit.model import AttemptId, CommitUser, Epoch, Marks, Pending, Seal, own_mark_id
 from lakecommit.parallel import in_parallel
-from lakecommit.state import codec, layout
-from lakecommit.storage.base import Found, Get, GetRange, List
+from lakecommit.storage.base import Get, GetRange
+from lakecommit.stored_epochs import (
+    ReadState,
+    Staged,
+    StoredSeal,
+    epochs_after,
+    pending_of,
+    read_pending,
+    read_seal,
+    winner_manifests,
+)
 
 # A pending epoch's files are asked for when they are older than this: Delta's VACUUM never takes younger ones.
 VACUUMED_AFTER_MS = 24 * 60 * 60 * 1000
@@ -29,41 +38,12 @@ FILES_ASKED = 50_000
 WINNERS_IN_MEMORY = 20_000
 
 
-class ReadState(Get, GetRange, List, Protocol):
-    """The verbs that a replay needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSeal:
-    """A seal and the digest of its stored bytes, which the next seal carries."""
-
-    seal: Seal
-    digest: bytes
-
-    def as_sealed_epoch(self) -> SealedEpoch:
-        seal = self.seal
-        return SealedEpoch(
-            seal.epoch, self.digest, seal.offsets, seal.sealed_ms, seal.totals, seal.watermark_us, seal.backlog
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Replay:
     """What the store holds of a query: the newest seal, and the seals after the own mark."""
 
     newest_seal: SealedEpoch | None
     pending: tuple[SealedEpoch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """The manifests of an epoch's winners, as they are stored and as they read."""
-
-    bodies: tuple[bytes, ...] = ()
-    manifests: tuple[Manifest, ...] = ()
-
-    def __add__(self, other: Staged) -> Staged:
-        return Staged(self.bodies + other.bodies, self.manifests + other.manifests)
 
 
 class Keep(Protocol):
@@ -126,8 +106,8 @@ def _windows(pending: Sequence[StoredSeal], limit: int) -> Iterator[Sequence[Sto
 
 async def _read_window(store: Get, window: Sequence[StoredSeal]) -> list[Staged]:
     winners = [(each.seal, winner) for each in window for winner in each.seal.winners]
-    read = iter(await in_parallel(lambda pair: _winner_manifests(store, *pair), winners))
-    return [sum((next(read) for _ in each.seal.winners), Staged()) for each in window]
+    read = iter(await in_parallel(lambda pair: winner_manifests(store, *pair), winners))
+    return [Staged.joined(next(read) for _ in each.seal.winners) for each in window]
 
 
 class _Seals:
@@ -139,7 +119,7 @@ class _Seals:
 
     async def read_after(self, own: Epoch | None) -> list[StoredSeal]:
         """The seals after the own mark, in order, without their winners; where there is none, the newest of all."""
-        return await in_parallel(self._read, await _epochs_after(self._store, self._user, own))
+        return await in_parallel(self._read, await epochs_after(self._store, self._user, own))
 
     async def whole(self, stored: Sequence[StoredSeal]) -> list[StoredSeal]:
         """The same seals with their winners. Raises where one is not what it was when it was read first."""
@@ -169,50 +149,6 @@ class _Seals:
         return replace(stored, seal=replace(stored.seal, winners=winners))
 
 
-async def seals_after(store: ReadState, user: CommitUser, own: Epoch | None) -> list[StoredSeal]:
-    """The seals after the own mark, in order; where there is none, the newest of all."""
-    return await in_parallel(lambda epoch: read_seal(store, user, epoch), await _epochs_after(store, user, own))
-
-
-async def read_seal(store: Get, user: CommitUser, epoch: Epoch) -> StoredSeal:
-    stored = await find_seal(store, user, epoch)
-    if stored is None:
-        path = layout.seal_path(user, epoch)
-        raise CorruptState(f"seal {path} is missing; restore it from a backup or a bucket version; nothing was deleted")
-    return stored
-
-
-async def find_seal(store: Get, user: CommitUser, epoch: Epoch) -> StoredSeal | None:
-    """The same where the seal may have gone away since it was listed."""
-    found = await store.get(layout.seal_path(user, epoch))
-    return checked_seal(found.body, user, epoch) if isinstance(found, Found) else None
-
-
-def checked_seal(body: bytes, user: CommitUser, epoch: Epoch) -> StoredSeal:
-    """The seal in `body`, which must be the one of its name."""
-    path = layout.seal_path(user, epoch)
-    seal = codec.decode_seal(body, path)
-    if (seal.user, seal.epoch) != (user, epoch):
-        raise CorruptState(
-            f"seal {path} is of epoch {seal.epoch} of {seal.user}: it was copied from elsewhere; restore the right one"
-        )
-    return StoredSeal(seal, codec.digest_of([body]))
-
-
-def check_same_epoch(ours: Seal, theirs: Seal) -> None:
-    """Raises where the epoch that another driver sealed first is not the one that we have run."""
-    if theirs.previous != ours.previous:
-        raise ContradictoryState(
-            f"epoch {ours.epoch} of query {ours.user} was sealed by another driver after another history of seals; "
-            "nothing was committed; stop all but one driver of this query and start it again"
-        )
-    if ours.offsets is not None and theirs.offsets is not None and ours.offsets != theirs.offsets:
-        raise ContradictoryState(
-            f"epoch {ours.epoch} of query {ours.user} was sealed by another driver with other offsets: two checkpoints "
-            "with one query id are in use; nothing was committed; stop the copy, or give it a new checkpointLocation"
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Which table this is. `accepted` is the id that the user has named to go on with where it was replaced."""
@@ -235,86 +171,6 @@ class Identity:
                 f"committed. To go on with the table as it is, set the option acceptTableId={self.table_id}; otherwise "
                 "start the query with a new checkpointLocation"
             )
-
-
-class ManifestMissing(CorruptState):
-    """A manifest that the seal of `epoch` names is not there."""
-
-    def __init__(self, path: str, epoch: Epoch) -> None:
-        super().__init__(
-            f"manifest {path} is missing, but the seal of epoch {epoch} names it: its files cannot be committed; "
-            "restore it from a backup or a bucket version; nothing was deleted"
-        )
-        self.epoch = epoch
-
-
-async def read_pending(store: Get, seal: Seal) -> Pending:
-    """The files of the winners of `seal`, from their manifests: present, intact, as many as the seal says."""
-    return pending_of(seal.user, seal.epoch, (await read_manifests(store, seal)).manifests)
-
-
-async def read_manifests(store: Get, seal: Seal) -> Staged:
-    groups = await in_parallel(lambda winner: _winner_manifests(store, seal, winner), seal.winners)
-    return sum(groups, Staged())
-
-
-async def _winner_manifests(store: Get, seal: Seal, winner: Winner) -> Staged:
-    attempt = Attempt(seal.user, seal.epoch, winner.task, winner.attempt)
-    bodies = []
-    for number in range(winner.manifests):
-        path = layout.manifest_path(attempt, number)
-        found = await store.get(path)
-        if not isinstance(found, Found):
-            raise ManifestMissing(path, seal.epoch)
-        bodies.append(found.body)
-    return checked_manifests(attempt, winner, bodies)
-
-
-def checked_manifests(attempt: Attempt, winner: Winner, bodies: Sequence[bytes]) -> Staged:
-    """The manifests in `bodies`, which must be exactly those that the seal's winner names."""
-    if len(bodies) != winner.manifests or codec.digest_of(bodies) != winner.digest:
-        raise CorruptState(
-            f"the manifests of task {attempt.task}, attempt {attempt.id} in epoch {attempt.epoch} are not those that "
-            "were sealed; restore them from a backup or a bucket version; nothing was committed or deleted"
-        )
-    manifests = tuple(checked_manifest(body, attempt, number) for number, body in enumerate(bodies))
-    return Staged(tuple(bodies), manifests)
-
-
-def checked_manifest(body: bytes, attempt: Attempt, number: int) -> Manifest:
-    """The manifest in `body`, which must be the one of its name."""
-    name = layout.manifest_path(attempt, number)
-    manifest = codec.decode_manifest(body, name)
-    if (manifest.attempt, manifest.number) != (attempt, number):
-        raise CorruptState(f"manifest {name} is of {manifest.attempt}: it was copied from elsewhere")
-    return manifest
-
-
-def pending_of(user: CommitUser, epoch: Epoch, manifests: Sequence[Manifest]) -> Pending:
-    """What the winners of an epoch wrote, from their manifests."""
-    plans = {manifest.plan for manifest in manifests}
-    if len(plans) > 1:
-        raise ContradictoryState(f"tasks of epoch {epoch} of {user} were written by {len(plans)} different plans")
-    return Pending(user, epoch, next(iter(plans), None), tuple(file for each in manifests for file in each.files))
-
-
-async def _epochs_after(store: List, user: CommitUser, own: Epoch | None) -> list[Epoch]:
-    """Epochs after the own mark that have a seal, in order; where there is none, the newest that has one."""
-    # The one of the own mark is usually the newest.
-    epochs = await list_sealed_epochs(store, user, layout.seal_path(user, Epoch(own - 1))) if own else []
-    epochs = epochs or await list_sealed_epochs(store, user)
-    return [epoch for epoch in epochs if own is None or epoch > own] or epochs[-1:]
-
-
-async def list_sealed_epochs(store: List, user: CommitUser, start_after: str | None = None) -> list[Epoch]:
-    """Epochs that have a seal, in order, those after the path `start_after`."""
-    epochs = []
-    async for page in store.list(layout.seals_prefix(user), start_after=start_after):
-        for info in page:
-            parsed = layout.parse_seal_path(info.path)
-            if parsed is not None:
-                epochs.append(parsed[1])
-    return epochs
 
 
 async def passed_epochs(

@@ -28,10 +28,10 @@ from lakecommit.housekeeping.table import TableHousekeeper
 from lakecommit.listening.table import Listening
 from lakecommit.model import CommitUser, DataFile, Epoch, Report, Seal, TaskId, Totals
 from lakecommit.queries import Queries, Run
-from lakecommit.replay import Staged, StoredSeal, check_same_epoch, checked_seal, pending_of, read_manifests
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Store
 from lakecommit.storage.once import Mine, create_once
+from lakecommit.stored_epochs import Staged, StoredSeal, checked_seal, pending_of, read_manifests
 from lakecommit.watermark import advance, epoch_watermark
 
 
@@ -202,7 +202,7 @@ class Sealer:
         async with self._queries.turn:
             theirs = checked_seal(body, ours.user, ours.epoch)
             self._table.identity(settings).check(theirs.seal)
-            check_same_epoch(ours, theirs.seal)
+            _check_same_epoch(ours, theirs.seal)
             # It may be committed by now, and even released: after a look the marks decide. Whoever sleeps between the
             # look and the manifests may miss just that, so that what is missing is asked for a second time.
             for again in (False, True):
@@ -247,3 +247,17 @@ def _watermark(before: int | None, staged: Staged, settings: TableSettings) -> i
     for manifest in staged.manifests:
         by_task.setdefault(manifest.attempt.task, []).extend(manifest.files)
     return advance(before, epoch_watermark(by_task.values(), settings.watermark_delay_us))
+
+
+def _check_same_epoch(ours: Seal, theirs: Seal) -> None:
+    """Raises where the epoch that another driver sealed first is not the one that we have run."""
+    if theirs.previous != ours.previous:
+        raise ContradictoryState(
+            f"epoch {ours.epoch} of query {ours.user} was sealed by another driver after another history of seals; "
+            "nothing was committed; stop all but one driver of this query and start it again"
+        )
+    if ours.offsets is not None and theirs.offsets is not None and ours.offsets != theirs.offsets:
+        raise ContradictoryState(
+            f"epoch {ours.epoch} of query {ours.user} was sealed by another driver with other offsets: two checkpoints "
+            "with one query id are in use; nothing was committed; stop the copy, or give it a new checkpointLocation"
+        )

@@ -17,8 +17,8 @@ from lakecommit.housekeeping.objects import list_manifests, read_files, without_
 from lakecommit.housekeeping.queries import Cleaned
 from lakecommit.model import CommitUser, Epoch
 from lakecommit.recovery import discard
-from lakecommit.replay import list_sealed_epochs
 from lakecommit.storage.base import Store
+from lakecommit.stored_epochs import list_sealed_epochs
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from lakecommit.formats.base import TableFormat, marks_of
 from lakecommit.housekeeping.objects import list_manifests
 from lakecommit.model import CommitUser, DataFile, Epoch, Pending
 from lakecommit.recovery import export
-from lakecommit.replay import checked_manifest, list_sealed_epochs, read_pending, read_seal
 from lakecommit.storage.base import Found, Get, Store
+from lakecommit.stored_epochs import checked_manifest, list_sealed_epochs, read_pending, read_seal
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from lakecommit.errors import CorruptState
 from lakecommit.formats.base import TableFormat
 from lakecommit.model import CommitUser, Epoch, Manifest
 from lakecommit.parallel import in_parallel
-from lakecommit.replay import checked_manifest
 from lakecommit.state import layout
 from lakecommit.storage.base import Delete, Found, Get, List
+from lakecommit.stored_epochs import checked_manifest
 
 
 class CleanStore(Get, List, Delete, Protocol):

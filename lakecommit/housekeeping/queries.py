@@ -31,8 +31,8 @@ from lakecommit.housekeeping.objects import (
 from lakecommit.listening.places import told_up_to
 from lakecommit.model import CommitUser, Epoch, Marks, Seal, own_mark_id
 from lakecommit.parallel import in_parallel
-from lakecommit.replay import StoredSeal, find_seal, list_sealed_epochs
 from lakecommit.state import layout
+from lakecommit.stored_epochs import StoredSeal, find_seal, list_sealed_epochs
 
 # How often a query that seals nothing is looked at, while it has state that is too young to go.
 WAITING_STEP_MS = RELEASE_AGE_MS // 4

@@ -13,7 +13,7 @@ from lakecommit.housekeeping.batches import BatchCleaner
 from lakecommit.housekeeping.objects import CleanStore
 from lakecommit.housekeeping.queries import QueryCleaner, ToldUpTo
 from lakecommit.model import CommitUser, Report
-from lakecommit.replay import StoredSeal
+from lakecommit.stored_epochs import StoredSeal
 
 _log = logging.getLogger("lakecommit.housekeeping")
 

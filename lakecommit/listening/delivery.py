@@ -23,8 +23,8 @@ from lakecommit.listening.feed import Feed, Untold
 from lakecommit.listening.places import BEFORE_ALL, Place, PlaceStore, StoredPlaces
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.replay import ReadState
 from lakecommit.storage.base import Put
+from lakecommit.stored_epochs import ReadState
 
 SAVE_EVERY_MS = 10_000
 # After how long a call is said to hang, for the first time.

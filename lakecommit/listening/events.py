@@ -14,17 +14,10 @@ from lakecommit.listeners import CommittedSnapshot, Partition
 from lakecommit.listening.places import BEFORE_ALL
 from lakecommit.model import CommitUser, Epoch, Pending, Seal, Totals
 from lakecommit.parallel import in_parallel
-from lakecommit.replay import (
-    WINDOW_FILES,
-    ManifestMissing,
-    ReadState,
-    StoredSeal,
-    find_seal,
-    list_sealed_epochs,
-    read_pending,
-)
+from lakecommit.replay import WINDOW_FILES
 from lakecommit.snapshots import Snapshot
 from lakecommit.state import layout
+from lakecommit.stored_epochs import ManifestMissing, ReadState, StoredSeal, find_seal, list_sealed_epochs, read_pending
 
 EPOCHS_PER_EVENT = 1000
 _BEGINNING = datetime(1970, 1, 1, tzinfo=timezone.utc)

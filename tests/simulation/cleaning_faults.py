@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from lakecommit import cleaning
 from lakecommit.housekeeping import batches, objects, queries, table
-from lakecommit.replay import list_sealed_epochs
+from lakecommit.stored_epochs import list_sealed_epochs
 
 from .faults import all_of, fault
 

@@ -14,7 +14,17 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit import batch_commit, committer, drafts, queries, replay, sealing, snapshots, table_committer
+from lakecommit import (
+    batch_commit,
+    committer,
+    drafts,
+    queries,
+    replay,
+    sealing,
+    snapshots,
+    stored_epochs,
+    table_committer,
+)
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import Moved
 from lakecommit.formats.delta import commit as versions
@@ -148,10 +158,10 @@ def seals_read_before_the_mark() -> Iterator[None]:
         return [each for each in found if start_after is None or layout.seal_path(user, each) > start_after]
 
     seen: ContextVar[Any] = ContextVar("seen", default=None)
-    real, list_sealed = queries.Queries._replay, replay.list_sealed_epochs
+    real, list_sealed = queries.Queries._replay, stored_epochs.list_sealed_epochs
     with all_of(
         patch.object(queries.Queries, "_replay", replay_late),
-        patch.object(replay, "list_sealed_epochs", listed),
+        patch.object(stored_epochs, "list_sealed_epochs", listed),
         patch.object(sealing, "knows_newest_seal", lambda progress: True),
     ):
         yield

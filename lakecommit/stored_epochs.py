@@ -1,0 +1,161 @@
+"""Seals and manifests as the store holds them: found, read, and checked each for itself.
+
+What they say together, and against the table's marks, is for `replay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Protocol
+
+from lakecommit.committer import SealedEpoch
+from lakecommit.errors import ContradictoryState, CorruptState
+from lakecommit.model import Attempt, CommitUser, Epoch, Manifest, Pending, Seal, Winner
+from lakecommit.parallel import in_parallel
+from lakecommit.state import codec, layout
+from lakecommit.storage.base import Found, Get, GetRange, List
+
+
+class ReadState(Get, GetRange, List, Protocol):
+    """The verbs that it takes to read the writers' state."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSeal:
+    """A seal and the digest of its stored bytes, which the next seal carries."""
+
+    seal: Seal
+    digest: bytes
+
+    def as_sealed_epoch(self) -> SealedEpoch:
+        seal = self.seal
+        return SealedEpoch(
+            seal.epoch, self.digest, seal.offsets, seal.sealed_ms, seal.totals, seal.watermark_us, seal.backlog
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The manifests of an epoch's winners, as they are stored and as they read."""
+
+    bodies: tuple[bytes, ...] = ()
+    manifests: tuple[Manifest, ...] = ()
+
+    @classmethod
+    def joined(cls, winners: Iterable[Staged]) -> Staged:
+        staged = list(winners)
+        return cls(
+            tuple(chain.from_iterable(each.bodies for each in staged)),
+            tuple(chain.from_iterable(each.manifests for each in staged)),
+        )
+
+
+class ManifestMissing(CorruptState):
+    """A manifest that the seal of `epoch` names is not there."""
+
+    def __init__(self, path: str, epoch: Epoch) -> None:
+        super().__init__(
+            f"manifest {path} is missing, but the seal of epoch {epoch} names it: its files cannot be committed; "
+            "restore it from a backup or a bucket version; nothing was deleted"
+        )
+        self.epoch = epoch
+
+
+async def list_sealed_epochs(store: List, user: CommitUser, start_after: str | None = None) -> list[Epoch]:
+    """Epochs that have a seal, in order, those after the path `start_after`."""
+    epochs = []
+    async for page in store.list(layout.seals_prefix(user), start_after=start_after):
+        for info in page:
+            parsed = layout.parse_seal_path(info.path)
+            if parsed is not None:
+                epochs.append(parsed[1])
+    return epochs
+
+
+async def epochs_after(store: List, user: CommitUser, own: Epoch | None) -> list[Epoch]:
+    """Epochs after the own mark that have a seal, in order; where there is none, the newest that has one."""
+    # The one of the own mark is usually the newest.
+    epochs = await list_sealed_epochs(store, user, layout.seal_path(user, Epoch(own - 1))) if own else []
+    epochs = epochs or await list_sealed_epochs(store, user)
+    return [epoch for epoch in epochs if own is None or epoch > own] or epochs[-1:]
+
+
+async def seals_after(store: ReadState, user: CommitUser, own: Epoch | None) -> list[StoredSeal]:
+    """The seals after the own mark, in order; where there is none, the newest of all."""
+    return await in_parallel(lambda epoch: read_seal(store, user, epoch), await epochs_after(store, user, own))
+
+
+async def read_seal(store: Get, user: CommitUser, epoch: Epoch) -> StoredSeal:
+    stored = await find_seal(store, user, epoch)
+    if stored is None:
+        path = layout.seal_path(user, epoch)
+        raise CorruptState(f"seal {path} is missing; restore it from a backup or a bucket version; nothing was deleted")
+    return stored
+
+
+async def find_seal(store: Get, user: CommitUser, epoch: Epoch) -> StoredSeal | None:
+    """The same where the seal may have gone away since it was listed."""
+    found = await store.get(layout.seal_path(user, epoch))
+    return checked_seal(found.body, user, epoch) if isinstance(found, Found) else None
+
+
+def checked_seal(body: bytes, user: CommitUser, epoch: Epoch) -> StoredSeal:
+    """The seal in `body`, which must be the one of its name."""
+    path = layout.seal_path(user, epoch)
+    seal = codec.decode_seal(body, path)
+    if (seal.user, seal.epoch) != (user, epoch):
+        raise CorruptState(
+            f"seal {path} is of epoch {seal.epoch} of {seal.user}: it was copied from elsewhere; restore the right one"
+        )
+    return StoredSeal(seal, codec.digest_of([body]))
+
+
+async def read_pending(store: Get, seal: Seal) -> Pending:
+    """The files of the winners of `seal`, from their manifests: present, intact, as many as the seal says."""
+    return pending_of(seal.user, seal.epoch, (await read_manifests(store, seal)).manifests)
+
+
+async def read_manifests(store: Get, seal: Seal) -> Staged:
+    return Staged.joined(await in_parallel(lambda winner: winner_manifests(store, seal, winner), seal.winners))
+
+
+async def winner_manifests(store: Get, seal: Seal, winner: Winner) -> Staged:
+    attempt = Attempt(seal.user, seal.epoch, winner.task, winner.attempt)
+    bodies = []
+    for number in range(winner.manifests):
+        path = layout.manifest_path(attempt, number)
+        found = await store.get(path)
+        if not isinstance(found, Found):
+            raise ManifestMissing(path, seal.epoch)
+        bodies.append(found.body)
+    return checked_manifests(attempt, winner, bodies)
+
+
+def checked_manifests(attempt: Attempt, winner: Winner, bodies: Sequence[bytes]) -> Staged:
+    """The manifests in `bodies`, which must be exactly those that the seal's winner names."""
+    if len(bodies) != winner.manifests or codec.digest_of(bodies) != winner.digest:
+        raise CorruptState(
+            f"the manifests of task {attempt.task}, attempt {attempt.id} in epoch {attempt.epoch} are not those that "
+            "were sealed; restore them from a backup or a bucket version; nothing was committed or deleted"
+        )
+    manifests = tuple(checked_manifest(body, attempt, number) for number, body in enumerate(bodies))
+    return Staged(tuple(bodies), manifests)
+
+
+def checked_manifest(body: bytes, attempt: Attempt, number: int) -> Manifest:
+    """The manifest in `body`, which must be the one of its name."""
+    name = layout.manifest_path(attempt, number)
+    manifest = codec.decode_manifest(body, name)
+    if (manifest.attempt, manifest.number) != (attempt, number):
+        raise CorruptState(f"manifest {name} is of {manifest.attempt}: it was copied from elsewhere")
+    return manifest
+
+
+def pending_of(user: CommitUser, epoch: Epoch, manifests: Sequence[Manifest]) -> Pending:
+    """What the winners of an epoch wrote, from their manifests."""
+    plans = {manifest.plan for manifest in manifests}
+    if len(plans) > 1:
+        raise ContradictoryState(f"tasks of epoch {epoch} of {user} were written by {len(plans)} different plans")
+    return Pending(user, epoch, next(iter(plans), None), tuple(file for each in manifests for file in each.files))
