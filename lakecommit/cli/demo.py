@@ -127,7 +127,7 @@ def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int
         after_stream = scenario.count_objects(place)
         console.print(f"stream    {epochs} epochs, {epochs * rows:,} orders")
         with console.status("starting Spark again, for the batch and the readers"):
-            spark = delta_session("lakecommit-demo", extra_conf={"spark.sql.session.timeZone": "UTC"})
+            spark = delta_session("lakecommit-demo", extra_conf=scenario.SESSION_SETTINGS)
             lakecommit.register(spark)
         try:
             with console.status("batch"):

@@ -29,7 +29,7 @@ class DriverSettings:
 
 def main() -> None:
     settings = DriverSettings(**json.loads(sys.argv[1]))
-    spark = delta_session("lakecommit-demo", extra_conf={"spark.sql.session.timeZone": "UTC"})
+    spark = delta_session("lakecommit-demo", extra_conf=scenario.SESSION_SETTINGS)
     lakecommit.register(spark)
 
     def progress(epochs: int, rows: int, duration_ms: int) -> None:

@@ -21,6 +21,12 @@ from lakecommit.storage.base import Store
 
 Progress = Callable[[int, int, int], None]
 
+# Each of the demo's drivers lives for seconds: compiling its tiny queries well costs more than it saves.
+SESSION_SETTINGS: Mapping[str, str] = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.sql.session.timeZone": "UTC",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:

@@ -19,7 +19,7 @@ import pyspark
 from .job import Job
 
 ROOT = Path(__file__).parent.parent.parent
-POLL_SECONDS = 0.005
+POLL_SECONDS = 0.1
 PATIENCE_SECONDS = 240
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
 # As /proc calls it.

@@ -12,10 +12,9 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def slow_versions(local_s3, place_on_s3):
-    """Versions of the table take so long that epochs gather; all other requests are quick."""
+    """Called, versions of the table take so long that epochs gather; all other requests stay quick."""
     table = place_on_s3.location.rpartition("/")[2]
-    local_s3.set_slow({f"{table}/_delta_log/": 3000})
-    yield
+    yield lambda: local_s3.set_slow({f"{table}/_delta_log/": 3000})
     local_s3.set_slow({})
 
 
@@ -24,6 +23,8 @@ def test_killed_in_a_grouped_commit_with_pending_epochs_on_disk(start, tmp_path,
     # Two pending epochs are more than this.
     options = {"commitWait": "0", "committerMemory": "2k"}
     driver = start(stream.job(options=options))
+    driver.wait_until(lambda: Objects.of(stream.place).versions, "the table")
+    slow_versions()
     driver.wait_until(lambda: pending(stream) >= 4, "four pending epochs")
     driver.kill()
     local_s3.set_slow({})
