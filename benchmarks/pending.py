@@ -1,6 +1,6 @@
 """A restart with a mountain of pending files: what it takes in memory and in time.
 
-    python -m benchmarks.pending [--files 300000 600000] [--files-per-task 250] [--json FILE]
+    python -m benchmarks.pending [--files 300000 600000] [--files-per-task 250 1] [--json FILE]
 
 For each number, the writers' state of a stream that was killed with that many files pending is laid out on local disk
 (manifests and seals as they are; nobody reads the data files). Then a committer in a process of its own rebuilds what
@@ -28,6 +28,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks import machine
 from benchmarks.memory import MIB, peak_bytes, resident_bytes
 from lakecommit.clock import SystemClock
 from lakecommit.drafts import TableSettings
@@ -67,20 +68,23 @@ class Result:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, nargs="+", default=[300_000, 600_000])
-    parser.add_argument("--files-per-task", type=int, default=250, help=f"a divisor of {FILES_PER_EPOCH:,}")
+    parser.add_argument(
+        "--files-per-task", type=int, nargs="+", default=[250, 1], help=f"divisors of {FILES_PER_EPOCH}"
+    )
     parser.add_argument("--json", help="also write the figures to this file")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    per_task = arguments.files_per_task
-    if not 0 < per_task <= FILES_PER_EPOCH or FILES_PER_EPOCH % per_task:
-        parser.error(f"--files-per-task is {per_task}, not a divisor of {FILES_PER_EPOCH}")
+    for per_task in arguments.files_per_task:
+        if not 0 < per_task <= FILES_PER_EPOCH or FILES_PER_EPOCH % per_task:
+            parser.error(f"--files-per-task is {per_task}, not a divisor of {FILES_PER_EPOCH}")
     if arguments.child:
-        print(json.dumps(asdict(asyncio.run(recover(arguments.child, per_task)))))
+        print(json.dumps(asdict(asyncio.run(recover(arguments.child, arguments.files_per_task[0])))))
         return
-    results = [run_apart(files, per_task) for files in arguments.files]
+    results = [run_apart(files, per_task) for per_task in arguments.files_per_task for files in arguments.files]
     show(results)
     if arguments.json:
-        Path(arguments.json).write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
+        figures = {"machine": machine.describe(), "results": [asdict(result) for result in results]}
+        Path(arguments.json).write_text(json.dumps(figures, indent=2) + "\n")
 
 
 def run_apart(files: int, per_task: int) -> Result:
