@@ -33,7 +33,7 @@ async def in_parallel(request: Callable[[A], Awaitable[T]], items: Iterable[A]) 
     workers = [asyncio.ensure_future(worker()) for _ in range(min(len(waiting), OBJECTS_IN_FLIGHT))]
     try:
         await asyncio.gather(*workers)
-    except BaseException:
+    except (Exception, asyncio.CancelledError):
         for each in workers:
             each.cancel()
         await asyncio.gather(*workers, return_exceptions=True)

@@ -293,6 +293,13 @@ class TableCommitter:
 
     def end_run(self, user: CommitUser) -> None:
         """A run has ended: what is pending of it is committed, and then it is forgotten. Never waits."""
+        if self._snapshots.wants(user):
+            load = self.pending[user]
+            _log.info(
+                "query %s ended with %d epochs (%d files) pending in %s; they are committed now; lakecommit.drain() "
+                "waits for it",
+                *(user, load.epochs, load.files, self._format.location),
+            )
         self._queries.end_run(user)
         self._snapshots.wake()
         self._listening.see(self._table.state)

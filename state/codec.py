@@ -21,7 +21,7 @@ from lakecommit.model import (
     Winner,
 )
 from lakecommit.state import layout
-from lakecommit.state.container import RecordKind, format_of
+from lakecommit.state.container import RecordKind, damaged, format_of
 
 _OPTIONAL_LONG = ["null", "long"]
 
@@ -162,10 +162,11 @@ def encode_manifest(manifest: Manifest) -> bytes:
 def decode_manifest(data: bytes, name: str) -> Manifest:
     """The manifest in `data`, whose files all belong to its own attempt; `CorruptState` otherwise."""
     record = MANIFEST.decode(data, name)
-    attempt = _attempt(record)
+    attempt = _attempt(record, MANIFEST.name, name)
     files = tuple(DataFile(**fields) for fields in record["files"])
     for file in files:
         layout.check_data_path(file.path, attempt)
+        _check_counts(MANIFEST.name, name, file.rows, file.size_bytes)
     return Manifest(attempt, record["number"], record["plan"], files)
 
 
@@ -192,7 +193,12 @@ def encode_seal(seal: Seal) -> bytes:
 
 
 def decode_seal(data: bytes, name: str) -> Seal:
+    """The seal in `data`, whose winners are attempts; `CorruptState` otherwise."""
     record = SEAL.decode(data, name)
+    for winner in record["winners"]:
+        _attempt({**record, **winner}, SEAL.name, name)
+        _check_counts(SEAL.name, name, winner["manifests"])
+    _check_counts(SEAL.name, name, record["files"], record["rows"], record["size_bytes"])
     return Seal(
         user=CommitUser(record["user"]),
         epoch=Epoch(record["epoch"]),
@@ -217,7 +223,7 @@ def encode_report(report: Report) -> bytes:
 
 def decode_report(data: bytes, name: str = "of a task") -> Report:
     record = REPORT.decode(data, name)
-    return Report(_attempt(record), record["skipped"], tuple(record["manifests"]))
+    return Report(_attempt(record, REPORT.name, name), record["skipped"], tuple(record["manifests"]))
 
 
 def decode_any(data: bytes, name: str) -> Manifest | Seal:
@@ -236,7 +242,15 @@ def _attempt_fields(attempt: Attempt) -> dict[str, Any]:
     return {"user": attempt.user, "epoch": attempt.epoch, "task": attempt.task, "attempt": attempt.id}
 
 
-def _attempt(record: dict[str, Any]) -> Attempt:
-    return Attempt(
+def _attempt(record: dict[str, Any], kind: str, name: str) -> Attempt:
+    attempt = Attempt(
         CommitUser(record["user"]), Epoch(record["epoch"]), TaskId(record["task"]), AttemptId(record["attempt"])
     )
+    if not layout.is_attempt(attempt):
+        raise damaged(kind, name, f"{attempt} is no attempt")
+    return attempt
+
+
+def _check_counts(kind: str, name: str, *counts: int) -> None:
+    if min(counts) < 0:
+        raise damaged(kind, name, f"it counts {min(counts)}")

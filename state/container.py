@@ -73,33 +73,33 @@ class RecordKind:
             record = fastavro.schemaless_reader(stream, self._schema, None)
             complete = stream.read(1) == b""
         except Exception as error:
-            raise _corrupt(self.name, name, f"its record cannot be decoded ({type(error).__name__})") from error
+            raise damaged(self.name, name, f"its record cannot be decoded ({type(error).__name__})") from error
         if not complete or not isinstance(record, dict):
-            raise _corrupt(self.name, name, "its record is followed by something else")
+            raise damaged(self.name, name, "its record is followed by something else")
         return record
 
     def _payload(self, data: bytes, name: str) -> bytes:
         if len(data) > MAX_OBJECT_BYTES:
-            raise _corrupt(self.name, name, f"it has {len(data)} bytes, more than the limit of {MAX_OBJECT_BYTES}")
+            raise damaged(self.name, name, f"it has {len(data)} bytes, more than the limit of {MAX_OBJECT_BYTES}")
         header, stream = _read_header(data, self.name, name)
         found = header.get(_FORMAT_KEY, b"").decode(errors="replace")
         if found != self.format:
             hint = (
                 "it was written by a newer lakecommit: upgrade" if found.startswith(f"{self.name}/") else "another kind"
             )
-            raise _corrupt(self.name, name, f"its format is {found!r}, not {self.format!r} ({hint})")
+            raise damaged(self.name, name, f"its format is {found!r}, not {self.format!r} ({hint})")
         try:
             sync = stream.read(16)
             count = fastavro.schemaless_reader(stream, _LONG_SCHEMA, None)
             size = fastavro.schemaless_reader(stream, _LONG_SCHEMA, None)
         except Exception as error:
-            raise _corrupt(self.name, name, "it is cut off after its header") from error
+            raise damaged(self.name, name, "it is cut off after its header") from error
         rest = stream.read()
         if count != 1 or size != len(rest) - 16 or rest[-16:] != sync or header.get("avro.codec") != b"null":
-            raise _corrupt(self.name, name, "it is cut off, or more than one record")
+            raise damaged(self.name, name, "it is cut off, or more than one record")
         payload = rest[:-16]
         if hashlib.sha256(payload).hexdigest().encode() != header.get(_DIGEST_KEY):
-            raise _corrupt(self.name, name, "its checksum does not match its contents")
+            raise damaged(self.name, name, "its checksum does not match its contents")
         return payload
 
 
@@ -112,16 +112,16 @@ def format_of(data: bytes, name: str) -> str:
 def _read_header(data: bytes, kind: str, name: str) -> tuple[dict[str, bytes], io.BytesIO]:
     stream = io.BytesIO(data)
     if stream.read(len(MAGIC)) != MAGIC:
-        raise _corrupt(kind, name, "it is not an Avro file")
+        raise damaged(kind, name, "it is not an Avro file")
     try:
         header = fastavro.schemaless_reader(stream, _HEADER_SCHEMA, None)
     except Exception as error:
-        raise _corrupt(kind, name, "its header cannot be decoded") from error
+        raise damaged(kind, name, "its header cannot be decoded") from error
     assert isinstance(header, dict)
     return header, stream
 
 
-def _corrupt(kind: str, name: str, what: str) -> CorruptState:
+def damaged(kind: str, name: str, what: str) -> CorruptState:
     return CorruptState(
         f"{kind} {name} is damaged: {what}; restore the object from a backup or a bucket version; nothing was deleted"
     )

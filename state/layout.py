@@ -77,6 +77,16 @@ def is_listener_name(name: str) -> bool:
     return _USER.fullmatch(name) is not None
 
 
+def is_attempt(attempt: Attempt) -> bool:
+    """Whether objects can have its name."""
+    return (
+        _USER.fullmatch(attempt.user) is not None
+        and 0 <= attempt.epoch <= MAX_EPOCH
+        and 0 <= attempt.task < 10**10
+        and _ATTEMPT.fullmatch(attempt.id) is not None
+    )
+
+
 def manifest_path(attempt: Attempt, number: int) -> str:
     _check_attempt(attempt)
     suffix = f"-{number}" if number else ""
@@ -145,5 +155,5 @@ def _checked_user(user: CommitUser) -> str:
 
 
 def _check_attempt(attempt: Attempt) -> None:
-    if _ATTEMPT.fullmatch(attempt.id) is None or not 0 <= attempt.task < 10**10:
+    if not is_attempt(attempt):
         raise ValueError(f"not an attempt: {attempt}")

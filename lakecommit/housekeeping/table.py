@@ -43,12 +43,15 @@ class TableHousekeeper:
         self._batches[user] = BatchCleaner(self._store, user, over, self._clock, lost=lost)
 
     async def step(self, known: TableState | None) -> None:
-        """Deletes what may go now. `known` is an earlier state of the table: only what is newer has to be read."""
+        """Deletes what may go now, and never fails.
+
+        `known` is an earlier state of the table: only what is newer has to be read.
+        """
         for user, cleaner in list(self._queries.items()):
             try:
                 cleaned = await cleaner.step(known)
-            except LakecommitError as error:
-                _log.warning("cleaning up behind query %s is put off: %s", user, error)
+            except Exception as error:
+                self._put_off(f"query {user}", error)
                 continue
             if cleaned.files:
                 _log.info("deleted %d files of attempts of query %s that had lost", cleaned.files, user)
@@ -60,8 +63,14 @@ class TableHousekeeper:
             try:
                 if await batch.step():
                     self._batches.pop(user, None)
-            except LakecommitError as error:
-                _log.warning("cleaning up behind batch write %s is put off: %s", user, error)
+            except Exception as error:
+                self._put_off(f"batch write {user}", error)
+
+    @staticmethod
+    def _put_off(what: str, error: Exception) -> None:
+        """One writer's state is not the others' affair, whatever is wrong with it."""
+        unexpected = not isinstance(error, LakecommitError)
+        _log.warning("cleaning up behind %s is put off: %s", what, error, exc_info=unexpected)
 
     def _cleaner(self, user: CommitUser) -> QueryCleaner:
         if user not in self._queries:

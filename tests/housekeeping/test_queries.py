@@ -288,6 +288,22 @@ def test_a_hostile_manifest_reaches_nothing(table, victim):
     run(scenario())
 
 
+def test_a_manifest_of_an_epoch_that_cannot_be_is_damage(table):
+    async def scenario():
+        committer = table.committer()
+        lost = await lose(table, committer, 1, 0, [7])
+        for epoch in range(3):
+            await table.epoch(committer, epoch, [epoch])
+        record = codec.MANIFEST.decode(lost.manifests[0], "manifest")
+        body = codec.MANIFEST.encode({**record, "epoch": -1})
+        await table.store.put(layout.manifest_path(lost.attempt, 0), body)
+        table.pass_minutes(60)
+        clean_up = await table.cleaner().survey()
+        assert "is no attempt" in next(iter(clean_up.lost.damaged.values()))
+
+    run(scenario())
+
+
 def test_pending_epochs_lose_nothing_to_a_cleaner(table):
     async def scenario():
         committer = table.committer()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 
 import pytest
@@ -122,7 +123,9 @@ def test_a_run_of_epochs_is_split_over_snapshots_and_an_epoch_never(monkeypatch)
     run_virtually(scenario)
 
 
-def test_what_a_query_leaves_pending_is_committed_after_its_end():
+def test_what_a_query_leaves_pending_is_said_and_committed_after_its_end(caplog):
+    caplog.set_level(logging.INFO, "lakecommit.committer")
+
     async def scenario(clock):
         lake = Lake(clock)
         committer = lake.committer()
@@ -132,6 +135,7 @@ def test_what_a_query_leaves_pending_is_committed_after_its_end():
             await lake.epoch(committer, epoch)
         committer.end_run(QUERY)
         assert committer.pending[QUERY].epochs == 2
+        assert f"query {QUERY} ended with 2 epochs (2 files) pending" in caplog.text
         await clock.sleep(10)
         assert lake.epochs_of_files() == [0, 1, 2]
         assert not committer.pending

@@ -11,10 +11,11 @@ import pytest
 
 from lakecommit.cadence import Pace
 from lakecommit.committers import Committers
-from lakecommit.errors import AccessDenied, LakecommitError, StoreError
+from lakecommit.errors import AccessDenied, CorruptState, LakecommitError, StoreError
 from lakecommit.model import DataFile, Epoch
 from lakecommit.sealing import Offsets
 from lakecommit.service import _pending_lines
+from lakecommit.state import codec, layout
 from lakecommit.table_committer import PATIENCE_MS
 from tests.virtual_time import run_virtually
 
@@ -68,6 +69,29 @@ def test_a_query_whose_state_cannot_be_read_fails_alone(error):
         assert lake.runs(QUERY)[-1][1] == 699
         with pytest.raises(type(error)):
             await lake.epoch(committer, 3, user=OTHER)
+
+    virtually(scenario)
+
+
+def test_a_query_whose_seal_was_tampered_with_fails_alone():
+    async def scenario(lake):
+        first = lake.committer()
+        for user in (QUERY, OTHER):
+            await lake.epoch(first, 0, user=user, pace=Pace())
+        lake.store.version_ms = 10**9
+        await lake.epoch(first, 1, user=OTHER)
+        lake.store.version_ms = 0
+        path = layout.seal_path(OTHER, Epoch(1))
+        record = codec.SEAL.decode((await lake.store.get(path)).body, path)
+        record["winners"][0]["attempt"] = "../../../elsewhere"
+        await lake.store.put(path, codec.SEAL.encode(record))
+        committer = lake.committer()
+        for epoch in (1, 2):
+            await committer.plan(SCHEMA, SETTINGS, queries=[OTHER, QUERY])
+            await lake.epoch(committer, epoch, pace=Pace())
+        assert lake.runs(QUERY)[-1][1] == 2
+        with pytest.raises(CorruptState, match="is no attempt"):
+            await lake.epoch(committer, 2, user=OTHER)
 
     virtually(scenario)
 

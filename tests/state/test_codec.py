@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 from pathlib import Path
 
 import fastavro
@@ -71,12 +72,13 @@ SEAL = Seal(
 
 texts = st.text(max_size=40)
 longs = st.integers(-(2**63), 2**63 - 1)
+counts = st.integers(0, 2**63 - 1)
 files = st.builds(
     DataFile,
     path=st.integers(0, 999).map(lambda n: layout.data_file_name(ATTEMPT, n)),
     partition_values=st.dictionaries(texts, st.none() | texts, max_size=3),
-    rows=longs,
-    size_bytes=longs,
+    rows=counts,
+    size_bytes=counts,
     stats=texts,
     created_ms=longs,
     event_time_min_us=st.none() | longs,
@@ -169,3 +171,63 @@ def test_an_object_over_the_limit_is_refused_before_it_is_parsed(monkeypatch):
     monkeypatch.setattr(container, "MAX_OBJECT_BYTES", 100)
     with pytest.raises(CorruptState, match="more than the limit"):
         codec.decode_seal(b"Obj\x01" + bytes(200), "object")
+
+
+@pytest.mark.parametrize(
+    "winner", [{"attempt": "../../../x"}, {"attempt": "0f" * 15}, {"task": -1}, {"task": 10**10}, {"manifests": -1}]
+)
+def test_a_seal_whose_winner_is_no_attempt_is_refused(winner):
+    record = codec.SEAL.decode(codec.encode_seal(SEAL), "seal")
+    record["winners"][0].update(winner)
+    with pytest.raises(CorruptState, match=r"seal s is damaged: .*; restore the object"):
+        codec.decode_seal(codec.SEAL.encode(record), "s")
+
+
+@pytest.mark.parametrize("change", [{"epoch": -1}, {"user": "../x"}, {"files": -1}, {"rows": -1}, {"size_bytes": -1}])
+def test_a_seal_with_fields_that_cannot_be_is_refused(change):
+    record = codec.SEAL.decode(codec.encode_seal(SEAL), "seal")
+    with pytest.raises(CorruptState, match="seal s is damaged"):
+        codec.decode_seal(codec.SEAL.encode({**record, **change}), "s")
+
+
+@pytest.mark.parametrize("change", [{"epoch": -1}, {"user": ".."}, {"task": -1}, {"attempt": "../x"}])
+def test_a_manifest_of_no_attempt_is_refused(change):
+    record = codec.MANIFEST.decode(codec.encode_manifest(MANIFEST), "manifest")
+    with pytest.raises(CorruptState, match="manifest m is damaged"):
+        codec.decode_manifest(codec.MANIFEST.encode({**record, **change}), "m")
+
+
+@pytest.mark.parametrize("field", ["rows", "size_bytes"])
+def test_a_manifest_with_a_negative_count_is_refused(field):
+    record = codec.MANIFEST.decode(codec.encode_manifest(MANIFEST), "manifest")
+    record["files"][0][field] = -1
+    with pytest.raises(CorruptState, match="manifest m is damaged: it counts -1"):
+        codec.decode_manifest(codec.MANIFEST.encode(record), "m")
+
+
+@pytest.mark.parametrize("count", [2**31, 2**60, -(2**60)])
+def test_a_count_that_the_object_cannot_hold_takes_no_memory(count):
+    """An intact object whose array of winners says how many it has, and has none: a length is a number in Avro."""
+    fields = [{"name": "user", "type": "string"}, {"name": "epoch", "type": "long"}, {"name": "count", "type": "long"}]
+    liar = container.RecordKind("seal", 1, {"type": "record", "name": "Liar", "fields": fields})
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptState, match="cannot be decoded"):
+            codec.decode_seal(liar.encode({"user": SEAL.user, "epoch": SEAL.epoch, "count": count}), "s")
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [2**31, 2**60])
+def test_a_text_that_the_object_cannot_hold_takes_no_memory(size):
+    liar = container.RecordKind(
+        "seal", 1, {"type": "record", "name": "Liar", "fields": [{"name": "length", "type": "long"}]}
+    )
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptState, match="cannot be decoded"):
+            codec.decode_seal(liar.encode({"length": size}), "s")
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
