@@ -57,6 +57,8 @@ else
 	$(BIN)/python -m benchmarks batch --tokens --conf $(NO_BYTE_LIMIT)
 	$(BIN)/python -m benchmarks batch --s3
 	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.slow_table
+	$(BIN)/python -m benchmarks.pending
 endif
 
 docs: setup ## write docs/options.md anew from the declarations

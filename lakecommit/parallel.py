@@ -33,9 +33,11 @@ async def in_parallel(request: Callable[[A], Awaitable[T]], items: Iterable[A]) 
     workers = [asyncio.ensure_future(worker()) for _ in range(min(len(waiting), OBJECTS_IN_FLIGHT))]
     try:
         await asyncio.gather(*workers)
-    except (Exception, asyncio.CancelledError):
+    except BaseException as error:
         for each in workers:
             each.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        # Who is closed may not wait any more.
+        if not isinstance(error, GeneratorExit):
+            await asyncio.gather(*workers, return_exceptions=True)
         raise
     return [answers[number] for number in range(len(answers))]

@@ -1,0 +1,36 @@
+"""Epochs without rows, as Spark plans them: with tasks that are all empty, and with none at all."""
+
+from __future__ import annotations
+
+import json
+
+import deltalake
+import pytest
+
+from .streams import SCHEMA, Source, ids, run
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("partitions", [None, 3], ids=["no tasks", "empty tasks"])
+def test_an_epoch_without_rows_is_sealed_and_has_no_snapshot(spark, tmp_path, partitions):
+    source, table = Source(tmp_path / "input"), tmp_path / "table"
+    for numbers in ([0], [], [], [1], []):
+        source.add(numbers)
+    # Spark splits files of no bytes into no partitions.
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(source.directory))
+    progress = run(frame if partitions is None else frame.repartition(partitions), table, tmp_path / "c")
+    assert sorted(each.numInputRows for each in progress) == [0, 0, 0, 1, 1]
+    assert ids(spark, table) == [0, 1]
+    query = json.loads((tmp_path / "c" / "metadata").read_text())["id"]
+    assert len(list((table / "_lakecommit" / "users" / query / "seals").iterdir())) == 5
+    assert deltalake.DeltaTable(str(table)).version() == 2
+    source.add([2])
+    run(frame, table, tmp_path / "c")
+    assert ids(spark, table) == [0, 1, 2]
+
+
+def test_a_batch_without_partitions_creates_the_table(spark, tmp_path):
+    frame = spark.createDataFrame(spark.sparkContext.emptyRDD(), SCHEMA)
+    frame.write.format("lakecommit").mode("append").save(str(tmp_path / "table"))
+    assert ids(spark, tmp_path / "table") == []
