@@ -10,8 +10,7 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from . import cleaning_faults, pending_faults  # noqa: F401 (they register their own)
-from .faults import FAULTS
+from .all_faults import FAULTS
 from .runner import Summary, run_chunks, traces
 
 MAX_SHOWN = 3

@@ -163,7 +163,6 @@ class _Alarm(logging.Handler):
 def _fault(name: str | None) -> AbstractContextManager[Any]:
     if name is None:
         return nullcontext()
-    from . import cleaning_faults, listening_faults, pending_faults  # noqa: F401, PLC0415 (they register their own)
-    from .faults import FAULTS  # noqa: PLC0415
+    from .all_faults import FAULTS  # noqa: PLC0415
 
     return FAULTS[name]()

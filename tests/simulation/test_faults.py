@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from . import cleaning_faults, listening_faults, pending_faults  # noqa: F401 (they register their own)
-from .faults import FAULTS
+from .all_faults import FAULTS
 from .runner import run_seeds
 
 pytestmark = pytest.mark.simulation
 
 SEEDS = 3000
+HERE = Path(__file__).parent
 
 
 def seed_that_notices(name: str) -> int | None:
@@ -33,7 +37,11 @@ def seed_that_notices(name: str) -> int | None:
 @pytest.fixture(scope="module")
 def noticed(request) -> dict[str, int | None]:
     """The seeds for all faults that are asked for, found side by side."""
-    asked = [item.callspec.params["name"] for item in request.session.items if item.module is request.module]
+    asked = [
+        item.callspec.params["name"]
+        for item in request.session.items
+        if item.module is request.module and "noticed" in item.fixturenames
+    ]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
         return dict(zip(asked, pool.map(seed_that_notices, asked), strict=True))
@@ -42,3 +50,15 @@ def noticed(request) -> dict[str, int | None]:
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_fault_in_the_protocol_is_caught(name, noticed):
     assert noticed[name] is not None, f"{SEEDS} seeds did not notice: {name}"
+
+
+def test_the_command_line_takes_every_fault():
+    declared = [
+        name.replace("_", " ")
+        for path in HERE.glob("*faults.py")
+        for name in re.findall(r"^@fault\ndef (\w+)", path.read_text(), re.MULTILINE)
+    ]
+    run = [sys.executable, "-m", "tests.simulation", "--help"]
+    output = subprocess.run(run, cwd=HERE.parents[1], capture_output=True, check=True, text=True).stdout
+    choices = re.search(r"--fault {(.*?)}", " ".join(output.split())).group(1)
+    assert choices.split(",") == sorted(declared)
