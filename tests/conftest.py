@@ -19,6 +19,10 @@ QUICK = {
 }
 
 
+def pytest_addoption(parser):
+    parser.addoption("--sim-seeds", type=int, default=3000, metavar="N", help="how many seeds the simulation runs")
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     """A session with Delta and with lakecommit registered."""

@@ -1,4 +1,4 @@
-"""A few thousand seeds, or as many as `LAKECOMMIT_SIM_SEEDS` says."""
+"""A few thousand seeds, or as many as `--sim-seeds` says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from .runner import Summary, run_chunks, traces
 
 pytestmark = pytest.mark.simulation
 
-SEEDS = int(os.environ.get("LAKECOMMIT_SIM_SEEDS", "3000"))
 ROOT = Path(__file__).parents[2]
 
 # What must have happened in some seed of a run, or the simulation tests less than it seems to.
@@ -90,14 +89,13 @@ INTERESTING = (
 
 
 @pytest.fixture(scope="module")
-def summary() -> Summary:
+def summary(pytestconfig) -> Summary:
     summary = Summary()
-    for chunk in run_chunks(0, SEEDS, os.cpu_count() or 1):
+    for chunk in run_chunks(0, pytestconfig.getoption("--sim-seeds"), os.cpu_count() or 1):
         summary.add(chunk)
     return summary
 
 
-@pytest.mark.timeout(max(300, SEEDS // 20))
 def test_no_seed_breaks_the_protocol(summary):
     assert not summary.failures, f"{len(summary.failures)} seeds failed; the first:\n{summary.failures[0]}"
 
