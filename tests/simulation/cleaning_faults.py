@@ -139,3 +139,23 @@ def seals_read_before_the_mark_by_a_cleaner() -> Iterator[None]:
         patch.object(cleaning.NamedManifest, "is_old", lambda self, now_ms: now_ms - self.modified_ms > 1000),
     ):
         yield
+
+
+@fault
+def manifests_read_before_the_mark() -> Iterator[None]:
+    """An epoch that is written, committed and old when a sleeper reads on loses its seal, and keeps its manifests."""
+
+    async def survey(self: Any, *args: Any, **more: Any) -> Any:
+        seen[id(self._store), self._user] = await objects.list_manifests(self._store, self._user)
+        await self._clock.sleep(30 * 60)
+        return await real(self, *args, **more)
+
+    async def remembered(store: Any, user: Any) -> Any:
+        return seen[id(store), user]
+
+    seen: dict[Any, Any] = {}
+    real = queries.QueryCleaner.survey
+    with all_of(
+        patch.object(queries.QueryCleaner, "survey", survey), patch.object(queries, "list_manifests", remembered)
+    ):
+        yield
