@@ -141,30 +141,64 @@ class Frontier(RuleBasedStateMachine):
         self.sealed = -1
         self.mark = -1
         self.sealing = False
+        self.first_of_run = True
+        self.empty: set[int] = set()
 
     def legal(self, event):
         self.progress = advance(self.progress, event)
 
+    def seal_of(self, epoch):
+        return seal(epoch, empty=epoch in self.empty)
+
     @precondition(lambda self: self.progress.phase is Phase.STARTING)
-    @rule(mark=st.integers(-1, 3), pending=st.integers(0, 3))
+    @rule(mark=st.integers(-1, 3), pending=st.lists(st.booleans(), max_size=3))
     def replay(self, mark, pending):
-        seals = tuple(seal(mark + 1 + index) for index in range(pending))
-        marks = Marks(Epoch(mark), Epoch(mark)) if mark >= 0 else Marks()
-        self.legal(Replayed(marks, seals[-1] if seals else None, seals))
-        self.mark, self.sealed = mark, mark + pending
+        self.mark, self.sealed = mark, mark + len(pending)
+        self.empty = {mark + 1 + index for index, empty in enumerate(pending) if empty}
+        self.read_again(newest_seal=bool(pending))
+
+    @precondition(lambda self: self.progress.phase is not Phase.STARTING)
+    @rule()
+    def begin_another_run(self):
+        # What was under way is sealed only where another driver has done it.
+        self.sealed = max(self.sealed, self.mark)
+        self.progress, self.sealing, self.first_of_run = Progress(USER), False, True
+        self.read_again(newest_seal=self.sealed >= 0)
+
+    def read_again(self, *, newest_seal):
+        marks = Marks(Epoch(self.mark), Epoch(self.mark)) if self.mark >= 0 else Marks()
+        seals = tuple(self.seal_of(epoch) for epoch in range(self.mark + 1, self.sealed + 1))
+        self.legal(Replayed(marks, self.seal_of(self.sealed) if newest_seal else None, seals))
 
     @precondition(lambda self: self.progress.phase is Phase.READY)
     @rule()
     def begin(self):
         assert judge_epoch(self.progress, Epoch(self.sealed + 1), None) is Verdict.FRESH
         self.legal(Reported(Epoch(self.sealed + 1)))
-        self.sealing = True
+        self.sealing, self.first_of_run = True, False
+
+    @precondition(lambda self: self.progress.phase is Phase.READY and self.sealed >= 0)
+    @rule()
+    def repeat(self):
+        newest = Epoch(self.sealed)
+        if self.first_of_run:
+            assert judge_epoch(self.progress, newest, "o") is Verdict.REPEATED
+            self.legal(Repeated(newest))
+            self.first_of_run = False
+            return
+        before = self.progress
+        with pytest.raises(ContradictoryState):
+            judge_epoch(self.progress, newest, "o")
+        with pytest.raises(IllegalEvent):
+            advance(self.progress, Repeated(newest))
+        assert self.progress is before
 
     @precondition(lambda self: self.sealing)
-    @rule()
-    def finish(self):
+    @rule(empty=st.booleans())
+    def finish(self, empty):
         self.sealed += 1
-        self.legal(Sealed(seal(self.sealed)))
+        self.empty |= {self.sealed} if empty else set()
+        self.legal(Sealed(self.seal_of(self.sealed)))
         self.sealing = False
 
     @precondition(lambda self: self.progress.phase is not Phase.STARTING)
@@ -190,6 +224,16 @@ class Frontier(RuleBasedStateMachine):
     @invariant()
     def pending_is_what_lies_between_mark_and_newest_seal(self):
         assert [each.epoch for each in self.progress.pending] == list(range(self.mark + 1, self.sealed + 1))
+
+    @invariant()
+    def empty_epochs_are_no_load_and_end_no_run(self):
+        pending = range(self.mark + 1, self.sealed + 1)
+        with_rows = [epoch for epoch in pending if epoch not in self.empty]
+        assert self.progress.load == sum((self.seal_of(epoch).totals for epoch in with_rows), Totals())
+        end = with_rows[-1] + 1 if with_rows else self.mark + 1
+        if not with_rows and len(pending) >= 3:
+            end = self.sealed + 1
+        assert [each.epoch for each in next_run(self.progress, empty_epochs=3)] == list(range(self.mark + 1, end))
 
 
 TestFrontier = Frontier.TestCase
