@@ -113,24 +113,6 @@ def test_the_second_driver_to_seal_accepts_the_first_and_its_own_attempts_lose(t
     run(scenario())
 
 
-def test_overlapping_runs_of_two_committers_add_no_path_twice(table):
-    async def scenario():
-        await table.epoch(table.committer(), 0, [0])
-        for epoch in (1, 2):
-            await seal_only(table, epoch, [epoch])
-        slow = table.committer()
-        await slow.plan(SCHEMA, SETTINGS, queries=[QUERY])  # holds {1, 2}
-        fast = table.committer()
-        await table.epoch(fast, 3, [3])  # commits {1, 2, 3}
-        # To `slow` epoch 4 looks like a gap, until it reads marks and seals again before it refuses.
-        await table.epoch(slow, 4, [4])
-        assert await table.ids() == [0, 1, 2, 3, 4]
-        paths = [action["add"]["path"] for _, action in await table.actions() if "add" in action]
-        assert len(paths) == len(set(paths))
-
-    run(scenario())
-
-
 @pytest.mark.parametrize("which", ["seal", "version"])
 @pytest.mark.parametrize("when", ["lose_response_of", "drop"])
 def test_a_lost_seal_or_version_is_looked_for_and_never_doubled(table, which, when):
