@@ -1,10 +1,14 @@
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from lakecommit.errors import Overtaken
 from lakecommit.state import layout
 from tests.cli.lakes import BATCH, OTHER, QUERY, Lake
+from tests.cli.terminal import on_a_terminal
 
 
 @pytest.fixture
@@ -222,3 +226,18 @@ def test_no_table(lake, tmp_path, invoke):
         log.unlink()
     assert "nothing is known to have lost" in invoke("clean", lake.location, "--apply", exit_code=1).stderr
     assert path in lake.files()
+
+
+def test_progress_is_shown_on_a_terminal_only(lake):
+    lost = three_epochs_with_losers(lake)
+    script = [Path(sys.executable).with_name("lakecommit"), "clean", lake.location]
+    piped = subprocess.run(script, capture_output=True, text=True, check=True)
+    assert piped.stderr == ""
+    assert "looking" not in piped.stdout
+    shown = on_a_terminal(script)
+    assert ("looking" in shown, "cleaning" in shown) == (True, False)
+    for word in ("looking", "cleaning"):
+        assert word not in on_a_terminal([*script, "--json"])
+    assert lost <= lake.files()
+    assert "cleaning" in on_a_terminal([*script, "--apply"])
+    assert not lost & lake.files()

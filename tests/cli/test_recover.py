@@ -1,7 +1,5 @@
 import asyncio
 import json
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +9,7 @@ import pytest
 from lakecommit.cli.recover_queries import ranges
 from lakecommit.state import layout
 from tests.cli.lakes import BATCH, OTHER, QUERY, Lake
+from tests.cli.terminal import on_a_terminal
 
 
 @pytest.fixture
@@ -378,19 +377,3 @@ def test_progress_is_shown_on_a_terminal_only(lake):
     assert "looking" not in piped.stdout
     assert "looking" in on_a_terminal(script)
     assert "looking" not in on_a_terminal([*script, "--json"])
-
-
-def on_a_terminal(command):
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=environment) as process:
-        os.close(theirs)
-        shown = b""
-        try:
-            while chunk := os.read(ours, 65536):
-                shown += chunk
-        except OSError:
-            pass  # Linux: the other side was closed.
-        assert process.wait() == 0
-    os.close(ours)
-    return shown.decode()
