@@ -130,10 +130,14 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """A query's progress in the table: Delta's own `txn` and the one that only lakecommit moves."""
+    """A query's progress in the table: Delta's own `txn` and the one that only lakecommit moves.
+
+    `expired` says that the own mark is only remembered: the table has forgotten it, and may have held a later one.
+    """
 
     mark: Epoch | None = None
     own: Epoch | None = None
+    expired: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,8 @@ class Queries:
         self._progress: dict[CommitUser, Progress] = {}
         # Whether something went wrong since the table was read.
         self._outdated = False
-        # The table that the progress was read in.
-        self._read_in: str | None = None
+        # The table that the progress was read in, and the version since which its log was followed.
+        self._read_in: tuple[str, int] | None = None
         self._doubted: set[CommitUser] = set()
         self._failures: dict[CommitUser, LakecommitError] = {}
         # How often each was forgotten: who comes back from a request knows by it whether it still speaks of the same.
@@ -245,8 +245,8 @@ class Queries:
     def see_marks(self) -> None:
         """Moves every query to the marks of the table that was read last."""
         self._outdated = False
-        if self.table.state is None or self.table.state.table_id != self._read_in:
-            # Another table: what each query may do there is found out when it is read again.
+        if self._log is None or self._log != self._read_in:
+            # Another table, or versions that nobody saw: what each query may do is found out when it is read again.
             for user in self._progress:
                 self.doubt(user)
             return
@@ -293,9 +293,14 @@ class Queries:
             starting = Progress(user, first_of_run=not run.begun)
             self._progress[user] = advance(starting, Replayed(marks, found.newest_seal, found.pending))
             run.unread = False
-            self._read_in = None if self.table.state is None else self.table.state.table_id
+            self._read_in = self._log
             self.changed.ring()
         return self._progress[user]
+
+    @property
+    def _log(self) -> tuple[str, int] | None:
+        table = self.table.state
+        return None if table is None else (table.table_id, table.followed_from)
 
     async def _replay(self, user: CommitUser, settings: TableSettings) -> tuple[Marks, Replay]:
         """Marks and what is pending after them. Before anything is refused, marks and seals are read again.

@@ -78,9 +78,10 @@ async def replay(
     passed = await seals.whole(after[: len(after) - len(pending)])
     await check_not_passed(store, table_format, user, marks, passed)
     sealed = tuple(each.as_sealed_epoch() for each in pending)
-    check_dense(user, marks, sealed)
-    if marks == Marks():
+    if marks == Marks() or marks.expired:
+        # First: the epochs before may have been released, which is no damage.
         await _check_never_held(table_format, user, seals, pending, now_ms)
+    check_dense(user, marks, sealed)
     for window in _windows(pending, WINDOW_FILES):
         for each, staged in zip(window, await _read_window(store, await seals.whole(window)), strict=True):
             files = pending_of(user, each.seal.epoch, staged.manifests)
@@ -235,7 +236,10 @@ async def check_present(store: GetRange, pending: Pending) -> None:
 async def _check_never_held(
     table_format: TableFormat[Any], user: CommitUser, seals: _Seals, pending: Sequence[StoredSeal], now_ms: int
 ) -> None:
-    """Seals but no mark: a query's first epochs, unless the table has forgotten the mark. The log can tell."""
+    """Seals after a mark that the table does not have: never committed, unless it has forgotten later ones.
+
+    The log can tell.
+    """
     whole = True
     for window in _windows([each for each in pending if each.seal.totals.files], FILES_ASKED):
         staged = [each.seal for each in await seals.whole(window)]

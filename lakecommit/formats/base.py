@@ -54,6 +54,10 @@ class TableState(Protocol):
     @property
     def table_id(self) -> str: ...
 
+    @property
+    def followed_from(self) -> int:
+        """The version since which every one was read. Marks that were set before it may have expired unseen."""
+
     def mark(self, application_id: str) -> int | None:
         """The version that `application_id` has reached (Delta: `txn`), None where it never committed."""
 
@@ -65,8 +69,11 @@ def marks_of(table: TableState | None, user: CommitUser) -> Marks:
     """How far `user` has come in the table; nowhere where there is none."""
     if table is None:
         return Marks()
-    mark, own = table.mark(user), table.mark(own_mark_id(user))
-    return Marks(None if mark is None else Epoch(mark), None if own is None else Epoch(own))
+    own_id = own_mark_id(user)
+    mark, own = table.mark(user), table.mark(own_id)
+    # An own mark is never set without its time, so that one that has none is no longer in the log.
+    expired = own is not None and table.mark_set_ms(own_id) is None
+    return Marks(None if mark is None else Epoch(mark), None if own is None else Epoch(own), expired)
 
 
 S = TypeVar("S", bound=TableState)

@@ -141,6 +141,7 @@ def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment
             in_commit_timestamp_ms=in_commit_timestamp_ms,
             clustering_columns=(),
             looked=now,
+            followed_from=0,
         ),
     )
 

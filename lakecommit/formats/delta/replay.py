@@ -26,6 +26,7 @@ class Replay:
         self._row_ids: int | None = start.row_id_high_watermark if start else None
         self._clustering: tuple[tuple[str, ...], ...] = start.clustering_columns if start else ()
         self._in_commit_timestamp_ms: int | None = start.in_commit_timestamp_ms if start else None
+        self._followed_from: int | None = start.followed_from if start else None
 
     def apply(self, actions: Actions) -> None:
         self._protocol = actions.protocol or self._protocol
@@ -57,6 +58,7 @@ class Replay:
             in_commit_timestamp_ms=self._in_commit_timestamp_ms,
             clustering_columns=self._clustering,
             looked=looked,
+            followed_from=version if self._followed_from is None else self._followed_from,
         )
 
 

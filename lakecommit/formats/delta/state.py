@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakecommit.clock import Moment
 
@@ -39,7 +39,8 @@ class DeltaState:
 
     `etag` and `digest` (SHA-256) are those of the version's own log file, `None` where the file was not seen: they
     tell later whether the log is still the same one. `looked` is when the version was last known to be in the log,
-    taken before the request that showed it. `txns` maps application ids to versions, `txn_times` to when they were set.
+    taken before the request that showed it. `txns` maps application ids to versions, `txn_times` to when they were set;
+    one that a checkpoint has dropped since it was seen has no time. Every version after `followed_from` was read.
     """
 
     version: int
@@ -53,6 +54,7 @@ class DeltaState:
     in_commit_timestamp_ms: int | None
     clustering_columns: tuple[tuple[str, ...], ...]
     looked: Moment
+    followed_from: int = field(compare=False)
 
     @property
     def table_id(self) -> str:
