@@ -8,14 +8,17 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True)
 class Job:
-    """Each file of `source` is an epoch. With `hosts` the tasks run in executors of their own, one on each host."""
+    """Each file of `source` is an epoch. With `hosts` the tasks run in executors of their own, one on each host.
+
+    Without `partitions` each task reads a part of the input itself, and there is no shuffle.
+    """
 
     source: str
     location: str
     checkpoint: str
     options: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
-    partitions: int = 2
+    partitions: int | None = 2
     files_per_epoch: int = 1
     hosts: tuple[str, ...] = ()
     schema: str = "id long, text string"

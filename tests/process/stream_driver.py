@@ -98,9 +98,10 @@ def main(job: Job) -> int:
     lakecommit.register(spark)
     spark.streams.addListener(Progress())
     stream = spark.readStream.schema(job.schema).option("maxFilesPerTrigger", job.files_per_epoch).json(job.source)
+    if job.partitions is not None:
+        stream = stream.repartition(job.partitions)
     query = (
-        stream.repartition(job.partitions)
-        .writeStream.format("lakecommit")
+        stream.writeStream.format("lakecommit")
         .option("backlogInterval", "0")
         .options(**job.options)
         .option("checkpointLocation", job.checkpoint)

@@ -1,4 +1,4 @@
-"""A driver dies with an epoch sealed that no version holds yet: its successor commits what was sealed."""
+"""A driver dies with epochs sealed that no version holds yet: its successor commits what was sealed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from lakecommit.state import layout
 
 from .evidence import Objects, assert_exactly_once, read_log
 from .faulty_proxy import Fault
-from .streams import stream_on_s3
+from .kills import STEPS
+from .streams import ROWS_A_FILE, stream_on_s3
 
 pytestmark = pytest.mark.spark
 PENDING = 2
+# Nothing is given up while a test lets a request stand still.
+BEHIND = {"commitWait": "0", "store.read_timeout": "300s"}
 
 
 def test_a_successor_with_other_partitions_commits_what_was_sealed(start, tmp_path, place_on_s3, proxy):
@@ -28,6 +31,55 @@ def test_a_successor_with_other_partitions_commits_what_was_sealed(start, tmp_pa
     assert manifests_of(stream, PENDING) == staged, "its rows were not written again"
     assert {layout.parse_manifest_path(path)[0].task for path in manifests_of(stream, PENDING + 1)} > {0, 1}
     assert_exactly_once(stream)
+
+
+def test_the_input_of_pending_epochs_is_not_read_again(start, tmp_path, place_on_s3, proxy):
+    """The first driver dies in the tasks of epoch 4 with all epochs before it pending."""
+    stream = stream_on_s3(tmp_path, 6, place_on_s3, proxy.endpoint)
+    killed_behind(start, stream, proxy, STEPS["data"].format(epoch=4), Fault.HELD_BEFORE)
+    assert sealed(stream) == spark_finished(stream) == {0, 1, 2, 3}
+    second = start(stream.job(options=BEHIND)).finish()
+    assert second.epochs == {4: ROWS_A_FILE, 5: ROWS_A_FILE}, "none of the sealed epochs was run, no row of them read"
+    assert_exactly_once(stream)
+
+
+@pytest.mark.soak
+def test_of_pending_epochs_spark_runs_at_most_the_newest_again(start, tmp_path, place_on_s3, proxy):
+    """The first driver dies with the seal of epoch 4 just made, which Spark has not heard of, and all pending.
+
+    So Spark runs that epoch again. Its shuffle reads the input before a writer is asked; the writers take no row.
+    """
+    stream = stream_on_s3(tmp_path, 6, place_on_s3, proxy.endpoint)
+    killed_behind(start, stream, proxy, STEPS["seal"].format(epoch=4), Fault.HELD_AFTER)
+    assert spark_finished(stream) == {0, 1, 2, 3}
+    assert sealed(stream) == {0, 1, 2, 3, 4}
+    staged = manifests_of(stream, 4)
+    second = start(stream.job(options=BEHIND)).finish()
+    assert second.epochs == {4: ROWS_A_FILE, 5: ROWS_A_FILE}
+    assert manifests_of(stream, 4) == staged, "its rows were not written again"
+    assert_exactly_once(stream)
+
+
+def killed_behind(start, stream, proxy, pattern: str, moment: Fault) -> None:
+    """A driver is killed while a request stands still, and has created the table and no version of an epoch."""
+    version = proxy.rule("PUT", STEPS["version"].format(version=1), Fault.HELD_BEFORE)
+    last = proxy.rule("PUT", pattern, moment)
+    driver = start(stream.job(options=BEHIND))
+    driver.wait_until(lambda: version.met.is_set() and last.met.is_set(), pattern)
+    driver.kill()
+    for rule in (version, last):
+        rule.let_go.set()
+        assert rule.done.wait(60)
+    assert len(read_log(stream.place)) == 1
+
+
+def sealed(stream) -> set[int]:
+    return {layout.parse_seal_path(path)[1] for path in Objects.of(stream.place).seals}
+
+
+def spark_finished(stream) -> set[int]:
+    """The epochs that Spark's commit log has."""
+    return {int(path.name) for path in (stream.checkpoint / "commits").iterdir() if path.name.isdigit()}
 
 
 def manifests_of(stream, epoch: int) -> set[str]:
