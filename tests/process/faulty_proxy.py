@@ -49,12 +49,16 @@ CHANGES = (*ANY_REQUEST, Fault.CONFLICT)
 
 @dataclass(eq=False)
 class Rule:
-    """The next `times` requests that match meet `fault`. `met` tells that one did, and that its effect is there."""
+    """The next `times` requests that match meet `fault`. `met` tells that one did, and that its effect is there.
+
+    `body` is what the newest of them brought.
+    """
 
     method: str
     pattern: re.Pattern[str]
     fault: Fault
     times: int = 1
+    body: bytes = b""
     met: threading.Event = field(default_factory=threading.Event)
     let_go: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
@@ -166,6 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         key = unquote(urlsplit(self.path).path)
         fault, delay_s, rule = self.server.fate(self.command, key)
+        if rule is not None:
+            rule.body = body
         if fault in HELD:
             assert rule is not None
             self._held(fault, rule, body)

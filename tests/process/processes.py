@@ -22,6 +22,8 @@ ROOT = Path(__file__).parent.parent.parent
 POLL_SECONDS = 0.1
 PATIENCE_SECONDS = 240
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
+# How a file with manifests of pending epochs begins.
+_SEGMENT = b"LCPE"
 # As /proc calls it.
 _STOPPED = "T"
 
@@ -123,6 +125,11 @@ class Driver:
     def wake(self) -> None:
         self._send_all(signal.SIGCONT)
 
+    def segments(self) -> int:
+        """How many files, which have no names, the driver keeps manifests of pending epochs in."""
+        opened = Path(f"/proc/{self._process.pid}/fd")
+        return sum(_begins_with(opened / name, _SEGMENT) for name in os.listdir(opened))
+
     def executors(self) -> list[int]:
         """The executors' process ids, oldest first."""
         return sorted(pid for pid in self._all() if _EXECUTOR in _command(pid))
@@ -180,6 +187,15 @@ def driver_starter(directory: Path) -> Iterator[Callable[[Job], Driver]]:
         for driver in started:
             driver.clear_away()
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _begins_with(path: Path, words: bytes) -> bool:
+    """Whether it is a file, still open in its process, that begins so."""
+    try:
+        with path.open("rb") if path.is_file() else contextlib.nullcontext() as file:
+            return file is not None and file.read(len(words)) == words
+    except OSError:
+        return False
 
 
 def _pids() -> list[int]:

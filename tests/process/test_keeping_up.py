@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from .evidence import Objects, assert_exactly_once, read_log
+from .faulty_proxy import Fault
+from .kills import STEPS
 from .streams import stream_on_disk, stream_on_s3
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def slow_versions(local_s3, place_on_s3):
-    """Called, versions of the table take so long that epochs gather; all other requests stay quick."""
-    table = place_on_s3.location.rpartition("/")[2]
-    yield lambda: local_s3.set_slow({f"{table}/_delta_log/": 3000})
-    local_s3.set_slow({})
-
-
-def test_killed_in_a_grouped_commit_with_pending_epochs_on_disk(start, tmp_path, local_s3, place_on_s3, slow_versions):
-    stream = stream_on_s3(tmp_path, 10, place_on_s3, local_s3.endpoint)
-    # Two pending epochs are more than this.
-    options = {"commitWait": "0", "committerMemory": "2k"}
+def test_killed_in_a_grouped_commit_with_pending_epochs_on_disk(start, tmp_path, place_on_s3, proxy):
+    """Version 1 stands still until four more epochs are pending. Version 2 would hold these, and is not created."""
+    stream = stream_on_s3(tmp_path, 8, place_on_s3, proxy.endpoint)
+    first, grouped = (
+        proxy.rule("PUT", STEPS["version"].format(version=version), moment)
+        for version, moment in ((1, Fault.HELD_LATE), (2, Fault.HELD_BEFORE))
+    )
+    # Two pending epochs are more than this memory takes.
+    options = {"commitWait": "0", "committerMemory": "2k", "store.read_timeout": "300s"}
     driver = start(stream.job(options=options))
-    driver.wait_until(lambda: Objects.of(stream.place).versions, "the table")
-    slow_versions()
-    driver.wait_until(lambda: pending(stream) >= 4, "four pending epochs")
+    driver.wait_until(lambda: first.met.is_set() and sealed(stream) >= 5, "four pending epochs")
+    first.let_go.set()
+    driver.wait_until(grouped.met.is_set, "the grouped commit")
+    assert driver.segments() > 0, "some of what is pending is on local disk"
     driver.kill()
-    local_s3.set_slow({})
+    grouped.let_go.set()
+    assert grouped.done.wait(60)
+    begin, end = epochs_of(grouped.body)
+    assert begin == 1
+    assert end >= 4, "the commit that was under way held several epochs"
+    assert len(read_log(stream.place)) == 2, "the table and epoch 0: all others are pending"
     start(stream.job(options=options)).finish()
     assert_exactly_once(stream)
     assert len(read_log(stream.place)) - 1 < stream.newest_epoch, "epochs shared snapshots"
@@ -50,7 +57,7 @@ def sealed(stream) -> int:
     return Objects.of(stream.place).newest_seal + 1
 
 
-def pending(stream) -> int:
-    """Sealed epochs that no version has, if each version has but one; there may be fewer."""
-    found = Objects.of(stream.place)
-    return found.newest_seal + 1 - max(0, len(found.versions) - 1)
+def epochs_of(version: bytes) -> tuple[int, int]:
+    """The first and the last epoch of a version of the one query."""
+    ((begin, end),) = json.loads(version.splitlines()[0])["commitInfo"]["lakecommit"]["epochs"].values()
+    return begin, end
