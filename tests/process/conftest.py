@@ -4,6 +4,7 @@ import os
 import random
 import secrets
 import uuid
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,14 @@ def start(tmp_path):
     """Starts a driver process for a job; none is left when the test ends."""
     with driver_starter(tmp_path) as starter:
         yield starter
+
+
+@pytest.fixture(scope="session")
+def assert_exactly_once(spark):
+    """Called with a stream that is over: every row of its input is in the table once, as delta-spark reads it, too."""
+    from . import evidence  # noqa: PLC0415 (its assertions are rewritten where it is imported after this file)
+
+    return partial(evidence.assert_exactly_once, spark)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import deltalake
+from pyspark.sql import SparkSession
 
 from lakecommit.clock import SystemClock
 from lakecommit.demo.place import Place
@@ -62,17 +64,27 @@ class Objects:
         return max((parsed[1] for path in self.seals if (parsed := layout.parse_seal_path(path))), default=-1)
 
 
-def assert_exactly_once(stream: Stream) -> None:
-    """The table holds every row of the input once, in a log that makes sense, and nothing else lies around."""
+def assert_exactly_once(spark: SparkSession, stream: Stream) -> None:
+    """The table holds every row of the input once, in a log that makes sense, and nothing else lies around.
+
+    So two readers find it, which have no code in common. `spark` is a session with Delta.
+    """
     assert ids_by_deltalake(stream.place) == stream.ids
     assert_no_orphans(stream.place)
     assert_sane_log(stream)
     assert ids_by_deltalake(stream.place) == stream.ids, "cleaning up took a file of the table"
+    assert ids_by_delta_spark(spark, stream.place) == stream.ids
 
 
 def ids_by_deltalake(place: Place) -> list[int]:
     table = deltalake.DeltaTable(place.location, storage_options=place.deltalake_options)
     return sorted(table.to_pyarrow_table().column("id").to_pylist())
+
+
+def ids_by_delta_spark(spark: SparkSession, place: Place) -> list[int]:
+    with tempfile.TemporaryDirectory(prefix="lakecommit-copy-") as scratch:
+        table = spark.read.format("delta").load(str(place.on_disk(Path(scratch))))
+        return sorted(row.id for row in table.select("id").collect())
 
 
 def assert_sane_log(stream: Stream) -> None:

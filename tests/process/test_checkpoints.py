@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .evidence import Objects, assert_exactly_once
+from .evidence import Objects
 from .processes import driver_starter
 from .streams import Stream, stream_on_disk
 
@@ -16,7 +16,7 @@ NEWEST = 3
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Stream:
+def finished(tmp_path_factory, assert_exactly_once) -> Stream:
     """A stream that has ended. No test changes its table or its checkpoint: each has a copy of the latter."""
     directory = tmp_path_factory.mktemp("finished")
     stream = stream_on_disk(directory, files=NEWEST + 1)
@@ -52,7 +52,7 @@ def another_file(finished: Stream, directory: Path) -> str:
     return f"{finished.directory}/{{input,{more.name}}}"
 
 
-def test_the_newest_epoch_again_writes_nothing(start, finished, checkpoint):
+def test_the_newest_epoch_again_writes_nothing(start, finished, checkpoint, assert_exactly_once):
     """The last entry of Spark's commit log is gone."""
     before = Objects.of(finished.place)
     forget(checkpoint, NEWEST, "commits")
@@ -63,7 +63,7 @@ def test_the_newest_epoch_again_writes_nothing(start, finished, checkpoint):
 
 
 @pytest.mark.soak
-def test_a_rewound_checkpoint_is_refused(start, finished, checkpoint):
+def test_a_rewound_checkpoint_is_refused(start, finished, checkpoint, assert_exactly_once):
     before = Objects.of(finished.place)
     forget(checkpoint, NEWEST - 1, "offsets", "commits", "sources/0")
     driver = start(finished.job(checkpoint=str(checkpoint)))
@@ -74,7 +74,7 @@ def test_a_rewound_checkpoint_is_refused(start, finished, checkpoint):
 
 
 @pytest.mark.soak
-def test_an_epoch_with_other_offsets_is_refused(start, finished, checkpoint, tmp_path):
+def test_an_epoch_with_other_offsets_is_refused(start, finished, checkpoint, tmp_path, assert_exactly_once):
     """The newest epoch is planned again, together with a file that came later."""
     before = Objects.of(finished.place)
     forget(checkpoint, NEWEST, "offsets", "commits")

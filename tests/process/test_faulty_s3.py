@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .evidence import Objects, assert_exactly_once
+from .evidence import Objects
 from .faulty_proxy import Chaos, Fault, faulty_proxy
 from .kills import killed_at_random_moments
 from .streams import stream_on_s3
@@ -12,7 +12,7 @@ from .streams import stream_on_s3
 pytestmark = pytest.mark.spark
 
 
-def test_answers_that_are_lost_and_refusals_at_every_step(start, tmp_path, place_on_s3, proxy):
+def test_answers_that_are_lost_and_refusals_at_every_step(start, tmp_path, place_on_s3, proxy, assert_exactly_once):
     """Each is noticed as one's own work or tried again: no task fails and nothing is written twice."""
     stream = stream_on_s3(tmp_path, 8, place_on_s3, proxy.endpoint)
     rules = [
@@ -34,7 +34,7 @@ def test_answers_that_are_lost_and_refusals_at_every_step(start, tmp_path, place
     assert_exactly_once(stream)
 
 
-def test_faults_by_chance(start, tmp_path, seed, rng, place_on_s3, local_s3):
+def test_faults_by_chance(start, tmp_path, seed, rng, place_on_s3, local_s3, assert_exactly_once):
     with faulty_proxy(local_s3.endpoint, Chaos(seed, rate=0.25)) as proxy:
         stream = stream_on_s3(tmp_path, 20, place_on_s3, proxy.endpoint)
         start(stream.job()).finish()
@@ -45,7 +45,7 @@ def test_faults_by_chance(start, tmp_path, seed, rng, place_on_s3, local_s3):
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_faults_by_chance_and_killed_drivers(start, tmp_path, seed, rng, place_on_s3, local_s3):
+def test_faults_by_chance_and_killed_drivers(start, tmp_path, seed, rng, place_on_s3, local_s3, assert_exactly_once):
     with faulty_proxy(local_s3.endpoint, Chaos(seed, rate=0.25)) as proxy:
         stream = stream_on_s3(tmp_path, 30, place_on_s3, proxy.endpoint)
         killed_at_random_moments(start, stream, rng, kills=6)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from .evidence import Objects, assert_exactly_once, read_log
+from .evidence import Objects, read_log
 from .faulty_proxy import Fault
 from .kills import STEPS
 from .streams import stream_on_disk, stream_on_s3
@@ -14,7 +14,9 @@ from .streams import stream_on_disk, stream_on_s3
 pytestmark = pytest.mark.spark
 
 
-def test_killed_in_a_grouped_commit_with_pending_epochs_on_disk(start, tmp_path, place_on_s3, proxy):
+def test_killed_in_a_grouped_commit_with_pending_epochs_on_disk(
+    start, tmp_path, place_on_s3, proxy, assert_exactly_once
+):
     """Version 1 stands still until four more epochs are pending. Version 2 would hold these, and is not created."""
     stream = stream_on_s3(tmp_path, 8, place_on_s3, proxy.endpoint)
     first, grouped = (
@@ -41,7 +43,7 @@ def test_killed_in_a_grouped_commit_with_pending_epochs_on_disk(start, tmp_path,
 
 
 @pytest.mark.soak
-def test_killed_in_backlog(start, tmp_path):
+def test_killed_in_backlog(start, tmp_path, assert_exactly_once):
     stream = stream_on_disk(tmp_path, files=10)
     options = {"backlogInterval": "1h"}
     driver = start(stream.job(options=options))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .evidence import Objects, assert_exactly_once
+from .evidence import Objects
 from .faulty_proxy import Fault
 from .kills import MOMENTS
 from .streams import stream_on_s3
@@ -31,7 +31,7 @@ def data_of(epoch: int, task: int) -> str:
     return rf"/0*{epoch}-{task}-[0-9a-f]+-\d+\.parquet"
 
 
-def test_an_executor_killed_and_a_straggler_overtaken(start, tmp_path, place_on_s3, proxy):
+def test_an_executor_killed_and_a_straggler_overtaken(start, tmp_path, place_on_s3, proxy, assert_exactly_once):
     """In epoch 1 an upload stands still while both executors are killed, one after the other.
 
     In epoch 3 an upload stands still until another attempt of its task has won and the epoch is in the table, and
@@ -57,7 +57,7 @@ def test_an_executor_killed_and_a_straggler_overtaken(start, tmp_path, place_on_
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_many_executors_killed_in_one_stream(start, tmp_path, rng, place_on_s3, proxy):
+def test_many_executors_killed_in_one_stream(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):
     """Ten kills, each while an upload of another epoch stands still."""
     stream = stream_on_s3(tmp_path, 24, place_on_s3, proxy.endpoint)
     epochs = range(2, 22, 2)

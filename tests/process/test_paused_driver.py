@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .evidence import KINDS, Objects, assert_exactly_once
+from .evidence import KINDS, Objects
 from .kills import MOMENTS, STEPS
 from .pauses import assert_only_spark_minds, paused_at_steps
 from .streams import stream_on_disk, stream_on_s3
@@ -12,7 +12,7 @@ from .streams import stream_on_disk, stream_on_s3
 pytestmark = pytest.mark.spark
 
 
-def test_a_paused_driver_wakes_up_beside_its_successor(start, tmp_path, rng):
+def test_a_paused_driver_wakes_up_beside_its_successor(start, tmp_path, rng, assert_exactly_once):
     stream = stream_on_disk(tmp_path, files=12)
     kind, more = rng.choice(KINDS), rng.randint(3, 6)
     print(f"pause after {more} {kind}")
@@ -33,7 +33,7 @@ def test_a_paused_driver_wakes_up_beside_its_successor(start, tmp_path, rng):
 
 
 @pytest.mark.soak
-def test_at_a_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy):
+def test_at_a_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):
     stream = stream_on_s3(tmp_path, 8, place_on_s3, proxy.endpoint)
     paused_at_steps(start, stream, proxy, [(rng.choice([*STEPS]), rng.choice(MOMENTS))])
     assert_exactly_once(stream)
@@ -41,7 +41,7 @@ def test_at_a_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, prox
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_at_every_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy):
+def test_at_every_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):
     stream = stream_on_s3(tmp_path, 44, place_on_s3, proxy.endpoint)
     pauses = [(step, moment) for step in STEPS for moment in MOMENTS]
     rng.shuffle(pauses)

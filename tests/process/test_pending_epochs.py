@@ -6,7 +6,7 @@ import pytest
 
 from lakecommit.state import layout
 
-from .evidence import Objects, assert_exactly_once, read_log
+from .evidence import Objects, read_log
 from .faulty_proxy import Fault
 from .kills import STEPS
 from .streams import ROWS_A_FILE, stream_on_s3
@@ -17,7 +17,9 @@ PENDING = 2
 BEHIND = {"commitWait": "0", "store.read_timeout": "300s"}
 
 
-def test_a_successor_with_other_partitions_commits_what_was_sealed(start, tmp_path, place_on_s3, proxy):
+def test_a_successor_with_other_partitions_commits_what_was_sealed(
+    start, tmp_path, place_on_s3, proxy, assert_exactly_once
+):
     """Version 3 would hold epoch 2, and is never created by the first driver."""
     stream = stream_on_s3(tmp_path, 5, place_on_s3, proxy.endpoint)
     version = proxy.rule("PUT", rf"_delta_log/0*{PENDING + 1}\.json", Fault.HELD_BEFORE)
@@ -33,7 +35,7 @@ def test_a_successor_with_other_partitions_commits_what_was_sealed(start, tmp_pa
     assert_exactly_once(stream)
 
 
-def test_the_input_of_pending_epochs_is_not_read_again(start, tmp_path, place_on_s3, proxy):
+def test_the_input_of_pending_epochs_is_not_read_again(start, tmp_path, place_on_s3, proxy, assert_exactly_once):
     """The first driver dies in the tasks of epoch 4 with all epochs before it pending."""
     stream = stream_on_s3(tmp_path, 6, place_on_s3, proxy.endpoint)
     killed_behind(start, stream, proxy, STEPS["data"].format(epoch=4), Fault.HELD_BEFORE)
@@ -44,7 +46,9 @@ def test_the_input_of_pending_epochs_is_not_read_again(start, tmp_path, place_on
 
 
 @pytest.mark.soak
-def test_of_pending_epochs_spark_runs_at_most_the_newest_again(start, tmp_path, place_on_s3, proxy):
+def test_of_pending_epochs_spark_runs_at_most_the_newest_again(
+    start, tmp_path, place_on_s3, proxy, assert_exactly_once
+):
     """The first driver dies with the seal of epoch 4 just made, which Spark has not heard of, and all pending.
 
     So Spark runs that epoch again. Its shuffle reads the input before a writer is asked; the writers take no row.
