@@ -89,13 +89,18 @@ def main() -> None:
 
 def run_apart(files: int, per_task: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="lakecommit-pending-") as folder:
-        asyncio.run(lay_out(folder, files, per_task))
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.pending", "--child", folder, "--files-per-task", str(per_task)],
-            stdout=subprocess.PIPE,
-            check=True,
-            text=True,
-        )
+        return run_in(folder, files, per_task)
+
+
+def run_in(folder: str, files: int, per_task: int) -> Result:
+    """Before: `folder` is empty. After: it is the table, with all files in its log."""
+    asyncio.run(lay_out(folder, files, per_task))
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.pending", "--child", folder, "--files-per-task", str(per_task)],
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
     return Result(**json.loads(done.stdout))
 
 

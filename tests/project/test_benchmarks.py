@@ -1,4 +1,7 @@
-"""The benchmarks run through, small; their figures are for a quiet machine and not for a test."""
+"""The benchmarks run through, small; how long they take is for a quiet machine and not for a test.
+
+What does not depend on the machine is asserted here: memory, and that no file is lost, twice or out of order.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from benchmarks import pending
+from benchmarks.memory import MIB
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 ROOT = Path(__file__).parent.parent.parent
@@ -24,3 +30,21 @@ def test_a_workload_publishes_ratios_for_every_sink(workload, tmp_path):
     assert set(published["sinks"]) == {"lakecommit", "delta", "parquet", "nothing"}
     assert published["sinks"]["delta"]["ratio_to_delta"] == 1
     assert (tmp_path / f"{workload[0]}-local.png").stat().st_size > 10_000
+
+
+def test_a_restart_with_300_000_pending_files_stays_within_its_memory_and_keeps_their_order(tmp_path):
+    result = pending.run_in(str(tmp_path), files=300_000, per_task=250)
+    assert result.peak_over_idle_bytes <= pending.BOUND_MIB * MIB
+    assert result.snapshots < result.epochs == 300
+    added = added_files(tmp_path)
+    assert len(set(added)) == len(added) == 300_000, "each file once"
+    epochs = [epoch for epoch, _ in added]
+    assert epochs == sorted(epochs)
+    assert set(epochs) == set(range(300))
+
+
+def added_files(table: Path) -> list[tuple[int, str]]:
+    """The files that a log adds, in its order, each with the epoch that its name begins with."""
+    lines = (line for path in sorted((table / "_delta_log").glob("*.json")) for line in path.open())
+    paths = [json.loads(line)["add"]["path"] for line in lines if line.startswith('{"add"')]
+    return [(int(path.rpartition("/")[2].partition("-")[0]), path) for path in paths]
