@@ -29,7 +29,8 @@ class BatchCleaner:
 
     `over` are attempts that upload nothing any more, because they have reported: their manifests go at once, those of
     the others when their deadline is long over. `lost` says that nothing was committed and nothing ever will be, so
-    that the files of all attempts go; otherwise those in `over` are the table's.
+    that the files of all attempts go; otherwise those in `over` are the table's. Then a task has failed, and may not
+    know it: its rows have just ended, and it writes those that it has. So it is looked for again for a while.
     """
 
     def __init__(
@@ -40,9 +41,10 @@ class BatchCleaner:
         self._over = frozenset(over)
         self._clock = clock
         self._lost = lost
+        self._until_ms = clock.wall_ms() + (RELEASE_AGE_MS if lost else 0)
 
     async def step(self) -> bool:
-        """Deletes what may go; whether nothing is left."""
+        """Deletes what may go; whether nothing is left, or to come."""
         manifests = [named for group in (await list_manifests(self._store, self.user)).values() for named in group]
         losing = [named for named in manifests if self._lost or named.attempt.id not in self._over]
         lost = await read_files(self._store, losing)
@@ -53,7 +55,7 @@ class BatchCleaner:
             if named not in lost.damaged and (named.attempt.id in self._over or named.is_old(now_ms))
         ]
         deleted = await delete(self._store, lost, going)
-        return deleted.manifests == len(manifests)
+        return deleted.manifests == len(manifests) and now_ms >= self._until_ms
 
 
 @dataclass(frozen=True, slots=True)
