@@ -16,14 +16,6 @@ FEW_IDS = range(10)
 MANY_IDS = range(1000)
 LENGTH = 1024
 ROWS_AT_ONCE = 10
-_AT_ONCE = 10
-_AT_ONCE = 1000
-ROWS_BEFORE = 19_000
-# Large enough to take five bytes each.
-IDS = range(1_000_000, 1_000_000 + 40_000)
-_AT_ONCE = 1000
-BATCHES_BEFORE = 12
-ROWS = 2 * 20 * ROWS_AT_ONCE
 _AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
