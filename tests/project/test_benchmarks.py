@@ -1,6 +1,6 @@
 """The benchmarks run through, small; how long they take is for a quiet machine and not for a test.
 
-What does not depend on the machine is asserted here: memory, and that no file is lost, twice or out of order.
+What does not depend on the machine is asserted here: memory, and that nothing is lost, twice or out of order.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import pending
+from benchmarks import pending, slow_table
 from benchmarks.memory import MIB
+from benchmarks.places import Bench
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 ROOT = Path(__file__).parent.parent.parent
@@ -41,6 +42,17 @@ def test_a_restart_with_300_000_pending_files_stays_within_its_memory_and_keeps_
     epochs = [epoch for epoch, _ in added]
     assert epochs == sorted(epochs)
     assert set(epochs) == set(range(300))
+
+
+@pytest.mark.timeout(1800)
+def test_behind_a_slow_table_epochs_share_snapshots_and_none_is_lost(spark, local_s3, tmp_path):
+    local_s3.create_bucket("bench")
+    place = Bench(spark, tmp_path, local_s3, delay_ms=0)
+    results = slow_table.measure(place, rounds=1, epochs=10, version_ms=3000)
+    for each in results:
+        assert (each.rows_lost, each.rows_twice, each.in_order) == (0, 0, True)
+    slow = next(each for each in results if each.table == slow_table.SLOW)
+    assert 2 * slow.snapshots < slow.epochs
 
 
 def added_files(table: Path) -> list[tuple[int, str]]:
