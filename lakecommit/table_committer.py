@@ -293,8 +293,7 @@ class TableCommitter:
 
     def end_run(self, user: CommitUser) -> None:
         """A run has ended: what is pending of it is committed, and then it is forgotten. Never waits."""
-        if self._snapshots.wants(user):
-            load = self.pending[user]
+        if (load := self.pending.get(user)) is not None:
             _log.info(
                 "query %s ended with %d epochs (%d files) pending in %s; they are committed now; lakecommit.drain() "
                 "waits for it",
