@@ -16,7 +16,7 @@ from lakecommit.inspection import users
 from lakecommit.recovery import commit_passed
 from lakecommit.storage.location import open_store
 
-from .streams import Source, ids, run
+from .streams import EPOCH_BY_EPOCH, Source, ids, run
 
 
 @pytest.fixture
@@ -50,6 +50,33 @@ def test_a_table_that_was_dropped_is_missed(spark, tmp_path, source):
     with pytest.raises(Exception, match="another table"):
         run(source.frame(spark), table, checkpoint)
     assert not (table / "_delta_log").exists()
+
+
+def test_a_table_that_is_recreated_under_a_running_query_stops_it(spark, tmp_path, source, monkeypatch):
+    """The new one has another id, fewer versions and nothing of the query."""
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    source.add([1])
+    writer = source.frame(spark).writeStream.format("lakecommit").options(**EPOCH_BY_EPOCH)
+    query = writer.option("checkpointLocation", str(checkpoint)).start(str(table))
+    try:
+        query.processAllAvailable()
+        source.add([2])
+        query.processAllAvailable()
+        assert ids(spark, table) == [1, 2]
+        # As when the last look at the log was ten seconds ago.
+        monkeypatch.setattr("lakecommit.formats.delta.table.LOOK_AGAIN_MS", -1)
+        shutil.rmtree(table)
+        spark.sql("SELECT 9L AS id, 'EU' AS region").write.format("delta").save(str(table))
+        created = sorted((table / "_delta_log").glob("*.json"))
+        source.add([3])
+        with pytest.raises(Exception, match="is not the table that was read before"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    with pytest.raises(Exception, match="acceptTableId"):
+        run(source.frame(spark), table, checkpoint)
+    assert ids(spark, table) == [9]
+    assert sorted((table / "_delta_log").glob("*.json")) == created
 
 
 def test_epochs_that_deltas_own_sink_went_past_are_recovered(spark, tmp_path, source):
