@@ -34,6 +34,7 @@ def test_answers_that_are_lost_and_refusals_at_every_step(start, tmp_path, place
     assert_exactly_once(stream)
 
 
+@pytest.mark.soak
 def test_faults_by_chance(start, tmp_path, seed, rng, place_on_s3, local_s3, assert_exactly_once):
     with faulty_proxy(local_s3.endpoint, Chaos(seed, rate=0.25)) as proxy:
         stream = stream_on_s3(tmp_path, 20, place_on_s3, proxy.endpoint)

@@ -17,6 +17,7 @@ PENDING = 2
 BEHIND = {"commitWait": "0", "store.read_timeout": "300s"}
 
 
+@pytest.mark.soak
 def test_a_successor_with_other_partitions_commits_what_was_sealed(
     start, tmp_path, place_on_s3, proxy, assert_exactly_once
 ):
@@ -36,12 +37,15 @@ def test_a_successor_with_other_partitions_commits_what_was_sealed(
 
 
 def test_the_input_of_pending_epochs_is_not_read_again(start, tmp_path, place_on_s3, proxy, assert_exactly_once):
-    """The first driver dies in the tasks of epoch 4 with all epochs before it pending."""
+    """The first driver dies in the tasks of epoch 4 with all epochs before it pending; the next has more partitions."""
     stream = stream_on_s3(tmp_path, 6, place_on_s3, proxy.endpoint)
     killed_behind(start, stream, proxy, STEPS["data"].format(epoch=4), Fault.HELD_BEFORE)
     assert sealed(stream) == spark_finished(stream) == {0, 1, 2, 3}
-    second = start(stream.job(options=BEHIND)).finish()
+    staged = [manifests_of(stream, epoch) for epoch in range(4)]
+    second = start(stream.job(options=BEHIND, partitions=5)).finish()
     assert second.epochs == {4: ROWS_A_FILE, 5: ROWS_A_FILE}, "none of the sealed epochs was run, no row of them read"
+    assert [manifests_of(stream, epoch) for epoch in range(4)] == staged
+    assert {layout.parse_manifest_path(path)[0].task for path in manifests_of(stream, 5)} > {0, 1}
     assert_exactly_once(stream)
 
 

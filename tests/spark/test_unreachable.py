@@ -14,6 +14,7 @@ from lakecommit.spark_ext import registration
 from tests.process.evidence import ids_by_delta_spark, read_log
 from tests.process.faulty_proxy import Fault, faulty_proxy
 
+from .faults import wait_for
 from .streams import EPOCH_BY_EPOCH, Source
 
 pytestmark = pytest.mark.spark
@@ -68,8 +69,7 @@ def test_what_is_pending_in_the_driver_is_committed_first(spark, tmp_path, place
         query.processAllAvailable()
     finally:
         query.stop()
-    lakecommit.drain(timeout=60)
-    assert dense_epochs(place) == [0, 1, 2, 3, 4]
+    wait_for(lambda: dense_epochs(place) == [0, 1, 2, 3, 4])
     assert ids_by_delta_spark(spark, place) == [0, 1, 2, 3, 4]
 
 
