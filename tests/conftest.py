@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
+from lakecommit.demo.place import Place
 from lakecommit.testing.s3 import LocalS3
 from lakecommit.testing.sessions import delta_session
+from tests.process.faulty_proxy import faulty_proxy
 
 # Every query of a test is tiny and runs once, so that compiling it costs more than it saves.
 QUICK = {
@@ -40,6 +44,19 @@ def local_s3():
     with LocalS3() as s3:
         s3.create_bucket("lake")
         yield s3
+
+
+@pytest.fixture
+def place_on_s3(local_s3):
+    """A table of its own, as the test itself reaches it."""
+    return Place(f"s3://lake/{uuid.uuid4().hex}", local_s3.store_options(), local_s3)
+
+
+@pytest.fixture
+def proxy(local_s3):
+    """A way to S3 that is faultless until a test adds rules."""
+    with faulty_proxy(local_s3.endpoint) as running:
+        yield running
 
 
 def pytest_collection_modifyitems(items):

@@ -5,17 +5,14 @@ from __future__ import annotations
 import pytest
 
 from .broker import local_broker
-from .jars import Unresolved, broker_jars, source_jars
+from .jars import broker_jars, source_jars
 from .sessions import driver_process
 
 
 @pytest.fixture(scope="session")
 def jars():
-    """The class paths of a broker and of Spark's Kafka source. Where one cannot be had, recorded offsets have to do."""
-    try:
-        return broker_jars(), source_jars()
-    except Unresolved as error:
-        pytest.skip(str(error))
+    """The class paths of a broker and of Spark's Kafka source."""
+    return broker_jars(), source_jars()
 
 
 @pytest.fixture(scope="session")

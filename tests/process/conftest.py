@@ -3,15 +3,11 @@ from __future__ import annotations
 import os
 import random
 import secrets
-import uuid
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from lakecommit.demo.place import Place
-
-from .faulty_proxy import faulty_proxy
 from .processes import driver_starter
 
 # Its assertions are the tests' own: a failure shows the values.
@@ -57,16 +53,3 @@ def assert_exactly_once(spark):
     from . import evidence  # noqa: PLC0415 (its assertions are rewritten where it is imported after this file)
 
     return partial(evidence.assert_exactly_once, spark)
-
-
-@pytest.fixture
-def place_on_s3(local_s3):
-    """A table of its own, as the test itself reaches it."""
-    return Place(f"s3://lake/{uuid.uuid4().hex}", local_s3.store_options(), local_s3)
-
-
-@pytest.fixture
-def proxy(local_s3):
-    """A way to S3 that is faultless until a test adds rules."""
-    with faulty_proxy(local_s3.endpoint) as running:
-        yield running

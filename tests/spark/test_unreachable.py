@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,23 +11,12 @@ import lakecommit
 from lakecommit.demo.place import Place
 from lakecommit.spark_ext import registration
 from tests.process.evidence import ids_by_delta_spark, read_log
-from tests.process.faulty_proxy import Fault, faulty_proxy
+from tests.process.faulty_proxy import Fault
 
 from .faults import wait_for
 from .streams import EPOCH_BY_EPOCH, Source
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def place(local_s3):
-    return Place(f"s3://lake/{uuid.uuid4().hex}", local_s3.store_options(), local_s3)
-
-
-@pytest.fixture
-def proxy(local_s3):
-    with faulty_proxy(local_s3.endpoint) as running:
-        yield running
 
 
 @contextmanager
@@ -43,7 +31,7 @@ def unreachable():
         away.rename(key)
 
 
-def test_what_is_pending_in_the_driver_is_committed_first(spark, tmp_path, place, proxy):
+def test_what_is_pending_in_the_driver_is_committed_first(spark, tmp_path, place_on_s3, proxy):
     """The driver's committer stands still in version 1, of epoch 0, with the next two pending in its memory.
 
     The worker that commits epoch 3 commits all of them. Then the driver's request goes on and finds its place taken,
@@ -52,9 +40,9 @@ def test_what_is_pending_in_the_driver_is_committed_first(spark, tmp_path, place
     source, held = Source(tmp_path / "input"), proxy.rule("PUT", r"_delta_log/0*1\.json", Fault.HELD_LATE)
     for epoch in range(3):
         source.add([epoch])
-    way = {**place.spark_options, "store.endpoint": proxy.endpoint, "store.read_timeout": "300s"}
+    way = {**place_on_s3.spark_options, "store.endpoint": proxy.endpoint, "store.read_timeout": "300s"}
     writer = source.frame(spark).writeStream.format("lakecommit").options(**EPOCH_BY_EPOCH, **way, commitWait="0")
-    query = writer.option("checkpointLocation", str(tmp_path / "c")).start(place.location)
+    query = writer.option("checkpointLocation", str(tmp_path / "c")).start(place_on_s3.location)
     try:
         query.processAllAvailable()
         assert held.met.wait(60)
@@ -62,15 +50,17 @@ def test_what_is_pending_in_the_driver_is_committed_first(spark, tmp_path, place
         with unreachable():
             source.add([3])
             query.processAllAvailable()
-        assert dense_epochs(place) == [0, 1, 2, 3], "the pending ones first, while the driver's committer stands still"
+        assert dense_epochs(place_on_s3) == [0, 1, 2, 3], (
+            "the pending ones first, while the driver's committer stands still"
+        )
         held.let_go.set()
         assert held.done.wait(60)
         source.add([4])
         query.processAllAvailable()
     finally:
         query.stop()
-    wait_for(lambda: dense_epochs(place) == [0, 1, 2, 3, 4])
-    assert ids_by_delta_spark(spark, place) == [0, 1, 2, 3, 4]
+    wait_for(lambda: dense_epochs(place_on_s3) == [0, 1, 2, 3, 4])
+    assert ids_by_delta_spark(spark, place_on_s3) == [0, 1, 2, 3, 4]
 
 
 def pending_of(query) -> int:
