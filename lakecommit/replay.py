@@ -81,6 +81,7 @@ async def replay(
     if marks == Marks() or marks.expired:
         # First: the epochs before may have been released, which is no damage.
         await _check_never_held(table_format, user, seals, pending, now_ms)
+        _check_mark_not_missing(user, marks, sealed)
     check_dense(user, marks, sealed)
     for window in _windows(pending, WINDOW_FILES):
         for each, staged in zip(window, await _read_window(store, await seals.whole(window)), strict=True):
@@ -233,6 +234,20 @@ async def check_present(store: GetRange, pending: Pending) -> None:
         )
 
 
+def _check_mark_not_missing(user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch]) -> None:
+    """Epochs before the first seal were released, which is done once they are in the table, with a mark."""
+    expected = 0 if marks.mark is None else marks.mark + 1
+    if pending and pending[0].epoch > expected:
+        raise ContradictoryState(
+            f"epochs {[each.epoch for each in pending][:20]} of query {user} are sealed and not in the table, and "
+            "those before are released, but the table's mark for them is gone: the table expires marks "
+            "(delta.setTransactionRetentionDuration) and the query was off for longer; nothing was committed; save "
+            "their files with 'lakecommit recover --export' and append them, drop the epochs with 'lakecommit recover "
+            "--discard', start the query with a new checkpointLocation from the offsets that follow, and unset the "
+            "property"
+        )
+
+
 async def _check_never_held(
     table_format: TableFormat[Any], user: CommitUser, seals: _Seals, pending: Sequence[StoredSeal], now_ms: int
 ) -> None:
@@ -256,5 +271,6 @@ async def _check_never_held(
         raise ContradictoryState(
             f"epoch {pending[0].seal.epoch} of query {user} was sealed over a day ago, its mark is not in the table, "
             "and the log no longer goes back so far: whether it was committed cannot be known; nothing was committed; "
-            "look for its rows, then commit or drop it with 'lakecommit recover' or start with a new checkpointLocation"
+            "save its files with 'lakecommit recover --export', look for their rows in the table, append what is "
+            "missing, and start the query with a new checkpointLocation"
         )

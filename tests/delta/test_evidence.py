@@ -89,6 +89,27 @@ def test_a_log_with_a_hole_or_a_damaged_checkpoint_says_nothing(store):
         named(store)
 
 
+class CleanedStore(FakeStore):
+    """Somebody cleans up the log right after it was listed for the first time."""
+
+    async def list(self, prefix, *, start_after=None):
+        async for page in super().list(prefix, start_after=start_after):
+            yield page
+        self.objects.pop("_delta_log/00000000000000000000.json", None)
+
+
+def test_a_log_that_is_cleaned_up_meanwhile_is_asked_again():
+    store = CleanedStore()
+    store.put_commit(0, *START, add(PATHS[0]))
+    store.put_commit(1, add(PATHS[1]))
+    store.objects["_delta_log/00000000000000000001.checkpoint.parquet"] = parquet_checkpoint(
+        *START, add(PATHS[0]), add(PATHS[1])
+    )
+    ever = ever_named(store, *range(8))
+    assert ever.attempts == attempts(0, 1)
+    assert not ever.whole
+
+
 def test_marks_are_followed_back_to_the_one_that_is_known(store):
     store.put_commit(0, *START)
     for version, mark in enumerate([0, 1, 2, 5, 6], start=1):

@@ -14,6 +14,7 @@ from tests.committer.test_table_committer import version_path
 
 OTHER = CommitUser("aaaaaaaa-2222-3333-4444-555555555555")
 WEEK_MINUTES = 7 * 24 * 60
+HOURS_MINUTES = 10 * 60
 IN_THE_TABLE = r"epochs \[{}\] of query .* are in the table, but its mark is not"
 TWO_HISTORIES = "does not follow the one of epoch 1"
 
@@ -22,12 +23,12 @@ def run(work):
     return asyncio.run(work)
 
 
-async def expire(table) -> int:
-    """A week later a maintenance job writes a checkpoint without the marks and cleans up the log before it.
+async def expire(table, minutes: int = WEEK_MINUTES) -> int:
+    """A week later, or sooner, a maintenance job writes a checkpoint without the marks and cleans up the log before it.
 
     Returns the newest version.
     """
-    table.pass_minutes(WEEK_MINUTES)
+    table.pass_minutes(minutes)
     state = await table.format().open()
     kept = [action for _, action in await table.actions() if action.keys() & {"protocol", "metaData", "add"}]
     body = b"\n".join(json.dumps(each).encode() for each in kept)
@@ -133,6 +134,24 @@ def test_a_restart_names_the_expired_mark_also_where_the_first_epochs_were_relea
         newest = await expire(table)
         with pytest.raises(ContradictoryState, match=IN_THE_TABLE.format(3)):
             await table.epoch(table.committer(), 4, [4])
+        assert await no_version_after(table, newest)
+
+    run(scenario())
+
+
+def test_epochs_that_are_pending_after_released_ones_are_not_taken_for_damaged_state(table):
+    """What came before them is in the table, or it would not have been released; but the mark that says so is gone."""
+
+    async def scenario():
+        await others_go_on(table, 0, 3)
+        sleeper = table.idle_committer()
+        for epoch in (4, 5):
+            planned = await sleeper.plan(SCHEMA, SETTINGS, queries=[QUERY])
+            await table.seal_only(sleeper, epoch, [await table.report(planned, epoch, 0, [epoch])])
+        await table.store.delete([f"_lakecommit/users/{QUERY}/seals/{3:020d}.avro"])
+        newest = await expire(table, HOURS_MINUTES)
+        with pytest.raises(ContradictoryState, match=r"epochs \[4, 5\] .* not in the table.*mark for them is gone"):
+            await table.epoch(table.committer(), 6, [6])
         assert await no_version_after(table, newest)
 
     run(scenario())

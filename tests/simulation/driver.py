@@ -19,6 +19,7 @@ from lakecommit.errors import (
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import CommitUser, Epoch, Report
 from lakecommit.sealing import NOT_KNOWN, Offsets
+from lakecommit.stored_epochs import ManifestMissing
 from lakecommit.table_committer import TableCommitter
 
 from .committing import INLINE_EMPTY_EPOCHS, SCHEMA, end_committer, new_committer
@@ -188,6 +189,7 @@ class Driver:
             except LakecommitError as error:
                 world.note(name, "fails", None, f"{type(error).__name__}: {error}")
                 self.judge(error)
+                query.given_up = self._last
                 run.hurried = True
                 goes_on = world.chance(world.profile.restart_in_place)
             late_ms = self._late_ms(run)
@@ -252,6 +254,9 @@ class Driver:
         justified = (
             (isinstance(error, StoreError) and self.troubled)
             or (isinstance(error, ContradictoryState) and not self.process.alone)
+            or (isinstance(error, ContradictoryState) and self._has_lost_marks)
+            # Another zombie's seal may stand in the place of one that was released, for files that are long gone.
+            or (isinstance(error, ManifestMissing) and self._has_lost_marks and not self.process.alone)
             or (isinstance(error, LocalDiskFailed) and world.profile.disk_full)
             or (isinstance(error, CorruptState) and world.profile.disk_damage and "local segment" in str(error))
             or (isinstance(error, CommitFailed) and "went out of date" in str(error) and self._is_disturbed)
@@ -260,9 +265,15 @@ class Driver:
             raise Violation(f"{self.process.name} is refused for no reason: {type(error).__name__}: {error}") from error
 
     @property
+    def _has_lost_marks(self) -> bool:
+        """Whether the table has ever forgotten how far a query of this driver was."""
+        return any(query.user in self.world.model.log.once_forgotten for query in self.queries)
+
+    @property
     def _is_disturbed(self) -> bool:
-        """Whether somebody else may have moved the query on while an epoch of it was being sealed."""
-        return self._stopped or not self.process.alone
+        """Whether somebody else may have moved the query on while an epoch of it was being sealed, or the log."""
+        slept = bool(self.process.sleeps and self.world.profile.clean_log)
+        return self._stopped or not self.process.alone or slept
 
     async def _run(self, query: Query, run: RunView) -> None:
         """One run of the query, as Spark's micro-batch execution does it."""

@@ -14,7 +14,8 @@ def check_end(world: World, queries: list[Query], works: list[BatchWork], foreig
         if path not in world.objects.bodies:
             raise Violation(f"a file of the table is gone: {path}")
     for query in queries:
-        world.model.hearing.check_end(query.user)
+        if not query.given_up:
+            world.model.hearing.check_end(query.user)
     left = left_over(world)
     if left is not None:
         raise Violation(f"left over at the end: {left}")
@@ -25,6 +26,9 @@ def _check_rows(world: World, queries: list[Query], works: list[BatchWork], fore
     log = world.model.log
     expected = set(foreign_rows)
     for query in queries:
+        if query.given_up:
+            world.count("queries given up")
+            continue
         if not query.finished:
             raise Violation(f"the last driver has not brought {query.user} to its end")
         expected |= query.all_rows()
@@ -44,20 +48,29 @@ def _check_rows(world: World, queries: list[Query], works: list[BatchWork], fore
 
 
 def left_over(world: World) -> str | None:
-    """What is left that is neither the table's nor the newest seal of a query with its epoch's manifests."""
+    """What is left that is neither the table's nor the newest seal of a query with its epoch's manifests.
+
+    Of a query whose mark the table has forgotten nobody can tell what may go.
+    """
     model = world.model
     for path in world.objects.bodies:
-        if not path.startswith("_") and path not in model.log.ever_added:
+        if path.startswith("_") or model.log.is_forgotten(model.users_of.get(path, "")):
+            continue
+        if path not in model.log.ever_added:
             return f"a file that the table does not name: {path}"
     newest: dict[str, int] = {}
     for user, epoch in model.stored_seals:
         newest[user] = max(epoch, newest.get(user, -1))
     for user, epoch in model.stored_seals:
+        if model.log.is_forgotten(user):
+            continue
         # Epochs after the mark have no rows at the end: the next mark would cover them.
         if epoch != newest[user] and epoch <= model.log.marks.get(user, -1):
             return f"the seal of epoch {epoch} of {user}"
     for path, manifest in model.manifests.items():
         user, epoch = manifest.owner.user, manifest.owner.epoch
+        if model.log.is_forgotten(user):
+            continue
         if user in model.batches or (epoch != newest.get(user) and epoch <= model.log.marks.get(user, -1)):
             return f"a manifest: {path}"
     return None

@@ -1,4 +1,5 @@
-"""Another Delta writer: appends, compacts, changes metadata, writes checkpoints and cleans up the log.
+"""Another Delta writer: appends, compacts, changes metadata, writes checkpoints, which forget marks, and cleans up the
+log.
 
 Each of its commits is one moment: what it does between two moments is nobody's business here.
 """
@@ -16,6 +17,8 @@ from .world import World
 FIRST_ROW = 900_000_000
 # A log is never cleaned of versions that are younger: Delta's own limit is an hour, its default thirty days.
 OLD_VERSION_MS = HOUR_MS
+MAINTENANCE = 5
+MAINTAINED_MS = 30 * HOUR_MS
 
 
 class ForeignWriter:
@@ -28,6 +31,12 @@ class ForeignWriter:
         world = self._world
         for _ in range(acts):
             world.loop.at(world.loop.now + int(world.rng.random() ** 2 * span_ms), self.act)
+
+    def schedule_maintenance(self) -> None:
+        """Where marks expire somebody sees to the log now and then, also while everybody sleeps."""
+        world = self._world
+        for _ in range(MAINTENANCE if world.profile.retention_ms is not None else 0):
+            world.loop.at(world.loop.now + int(world.rng.random() ** 2 * MAINTAINED_MS), self._maintain)
 
     def act(self) -> None:
         world = self._world
@@ -42,6 +51,11 @@ class ForeignWriter:
         elif draw < 0.85:
             self._set_property()
         else:
+            self._checkpoint()
+
+    def _maintain(self) -> None:
+        if self._world.model.log.version >= 0:
+            self._number += 1
             self._checkpoint()
 
     def _append(self) -> None:
@@ -66,6 +80,8 @@ class ForeignWriter:
     def _checkpoint(self) -> None:
         world = self._world
         log = world.model.log
+        if world.profile.retention_ms is not None:
+            log.forget_marks(WALL_START_MS + world.loop.now - world.profile.retention_ms)
         actions: list[dict[str, Any]] = [{"protocol": log.protocol}, {"metaData": log.metadata}]
         actions += [{"txn": action} for action in log.txns.values()]
         actions += log.file_actions.values()

@@ -25,7 +25,9 @@ class LogModel:
         self.metadata: dict[str, Any] = {}
         self.protocol: dict[str, Any] = {}
         self.marks: dict[str, int] = {}
+        # What a checkpoint has of marks; and whose marks one has ever left out.
         self.txns: dict[str, dict[str, Any]] = {}
+        self.once_forgotten: set[str] = set()
         self._history: dict[str, list[tuple[int, int, int]]] = {}
         # Row -> the live file that holds it; live file -> its rows; every path that was ever added.
         self.rows: dict[int, str] = {}
@@ -49,11 +51,27 @@ class LogModel:
         """The mark that `version` sets."""
         return next((mark for number, mark, _ in self._history.get(user, ()) if number == version), None)
 
+    def forget_marks(self, before_ms: int) -> None:
+        """The table expires marks that were set before this. Applications other than queries and fences set theirs
+        anew each day, as it were: that one of them writes again what it has forgotten is its own affair."""
+        for app, txn in list(self.txns.items()):
+            user = app.removeprefix(OWN)
+            if txn["lastUpdated"] < before_ms and ((user, 0) in self._model.epochs or user in self._model.batches):
+                del self.txns[app]
+                self.once_forgotten.add(user)
+                self._world.note("foreign", "lets expire", None, f"the mark {txn['version']} of {app}")
+                self._world.count("marks expired")
+
+    def is_forgotten(self, user: str) -> bool:
+        """Whether the table has a mark of `user` no longer, though it had one."""
+        return user in self.once_forgotten and user not in self.txns
+
     def version_created(self, number: int, body: bytes, who: Process | None) -> None:
         if number != self.version + 1:
             raise Violation(f"version {number} is created after version {self.version}")
         self.version = number
         marks: dict[str, int] = {}
+        txns: dict[str, dict[str, Any]] = {}
         adds: list[dict[str, Any]] = []
         info: dict[str, Any] = {}
         for line in body.splitlines():
@@ -63,7 +81,7 @@ class LogModel:
             elif kind == "txn":
                 if marks.setdefault(action["appId"], action["version"]) != action["version"]:
                     raise Violation(f"version {number} moves a mark twice")
-                self.txns[action["appId"]] = action
+                txns[action["appId"]] = action
             elif kind == "remove":
                 self._removed(number, action)
             elif kind == "commitInfo":
@@ -72,9 +90,23 @@ class LogModel:
                 self.metadata = action
             elif kind == "protocol":
                 self.protocol = action
+        self._go_back_where_nothing_is_repeated(marks, info)
+        self.txns.update(txns)
         self._check_files(number, marks, adds, info)
         self._check_runs(number, marks, info, who)
         self._move(number, marks)
+
+    def _go_back_where_nothing_is_repeated(self, marks: dict[str, int], info: dict[str, Any]) -> None:
+        """What may be set again since it has expired: fences, and marks of queries that had no rows so far."""
+        for app in marks.keys() & self._model.batches.keys():
+            if self.is_forgotten(app):
+                del self.marks[app]
+        for user, (first, _) in info.get("lakecommit", {}).get("epochs", {}).items():
+            reached = self.marks.get(user, -1)
+            rows = any(self._model.epochs[user, epoch][1] for epoch in range(reached + 1))
+            if self.is_forgotten(user) and first <= reached and not rows:
+                self.marks[user] = self.marks[OWN + user] = first - 1
+                self._world.count("marks of empty epochs set again")
 
     def _removed(self, number: int, action: dict[str, Any]) -> None:
         rows = self.live.pop(action["path"], None)

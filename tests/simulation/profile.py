@@ -62,6 +62,7 @@ class Profile:
     restart_in_place: float
     foreign: int
     clean_log: bool
+    retention_ms: int | None
     batches: int
     many_manifests: float
     max_runs: int
@@ -119,6 +120,8 @@ _LIMITS = (
     Limits(size_bytes=25),
 )
 _INTERVALS = (500, 5_000, 30_000, 10 * MINUTE_MS)
+# For how long a table keeps the marks of queries that set no new ones.
+_RETENTIONS = (30 * MINUTE_MS, 2 * HOUR_MS, 8 * HOUR_MS)
 _TRIGGERS = (0, 0, 100, 5_000, 40_000, 4 * MINUTE_MS, 15 * MINUTE_MS)
 
 
@@ -137,7 +140,10 @@ def draw_profile(rng: Random) -> Profile:
     def one_of(choices: Sequence[T]) -> T:
         return choices[int(rng.random() * len(choices))]
 
+    # Who misses that marks expire has slept for long, while somebody else went on.
+    expire = on("marks expire", 0.1)
     sleeps = tuple(each for each in _SLEEPS if rng.random() < 0.5) or (one_of(_SLEEPS),)
+    sleeps = (*sleeps, *_SLEEPS[-2:]) if expire else sleeps
     two = on("two queries", 0.22)
     slow_table = rate("slow table", 0.3, 0.2, 1.0)
     backlog = rate("backlog", 0.35, 0.3, 1.0)
@@ -154,17 +160,18 @@ def draw_profile(rng: Random) -> Profile:
         page_objects=one_of((2, 5, 1000)),
         inline=rate("inline committers", 0.2, 0.2, 1.0),
         empty=rate("empty epochs", 0.3, 0.1, 0.7),
-        driver_risk=(rate("drivers die", 0.5, 0.005, 0.05), rate("drivers sleep", 0.5, 0.01, 0.05)),
+        driver_risk=(rate("drivers die", 0.5, 0.005, 0.05), rate("drivers sleep", 0.9 if expire else 0.5, 0.01, 0.05)),
         task_risk=(rate("tasks die", 0.4, 0.01, 0.08), rate("tasks sleep", 0.4, 0.01, 0.1)),
         sleeps=sleeps,
         store_fault=rate("store fails", 0.5, 0.01, 0.2),
         slow=rate("store is slow", 0.3, 0.01, 0.1),
         speculate=rate("speculation", 0.3, 0.1, 0.6),
-        second_driver=rate("second driver", 0.3, 0.3, 1.0),
+        second_driver=rate("second driver", 0.7 if expire else 0.3, 0.3, 1.0),
         lose_commit_entry=rate("commit log entry lost", 0.25, 0.3, 1.0),
         restart_in_place=rate("restart in the same process", 0.4, 0.3, 1.0),
         foreign=1 + int(rng.random() * 6) if on("foreign writer", 0.4) else 0,
-        clean_log=on("log cleaned up", 0.5),
+        clean_log=on("log cleaned up", 0.9 if expire else 0.5),
+        retention_ms=one_of(_RETENTIONS) if expire else None,
         batches=1 + int(rng.random() * 3) if on("batch writes", 0.25) else 0,
         many_manifests=rate("many manifests", 0.3, 0.3, 1.0),
         max_runs=2 + int(rng.random() * 3),

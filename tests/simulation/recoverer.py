@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakecommit.errors import CommitFailed, CorruptState, LocalDiskFailed, StoreError
+from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, LocalDiskFailed, StoreError
 from lakecommit.model import CommitUser
 
 from .committing import SETTINGS, new_committer
@@ -16,6 +16,7 @@ class Recoverer:
         self.process = Process(world, f"recoverer {world.new_number()}", world.profile.driver_risk)
         self.process.runs[user] = RunView(self.process, user)
         self._user = user
+        self.refused = False
 
     def start(self) -> None:
         self.process.world.count("recoveries")
@@ -27,8 +28,11 @@ class Recoverer:
         pending = world.model.newest_pending(self._user)
         try:
             version = await new_committer(process).commit_pending(self._user, SETTINGS)
-        except (StoreError, CommitFailed, LocalDiskFailed, CorruptState) as error:
+        except (StoreError, CommitFailed, LocalDiskFailed, CorruptState, ContradictoryState) as error:
             world.note(process.name, "fails", None, error)
+            self.refused = isinstance(error, ContradictoryState)
+            if self.refused and self._user not in world.model.log.once_forgotten:
+                raise
             if isinstance(error, CorruptState) and "local segment" not in str(error):
                 raise
             return

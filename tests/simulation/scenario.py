@@ -54,6 +54,7 @@ class Scenario:
         # Most of what others do falls into the time of the first runs, some of it into long sleeps.
         span = max(2_000, profile.epochs * (profile.trigger_ms + 12 * profile.latency_ms))
         self._foreign.schedule(profile.foreign, span if world.rng.random() < 0.5 else 3 * HOUR_MS)
+        self._foreign.schedule_maintenance()
         for number in range(profile.batches):
             txn = Txn("app", 1 + number // 2) if world.rng.random() < 0.5 else None
             self._works.append(BatchWork(number, txn))
@@ -95,6 +96,7 @@ class Scenario:
                 recoverer = self._recover(query)
                 while recoverer.process.alive:
                     await world.pause(MINUTE_MS)
+                query.given_up = recoverer.refused
         for work in self._works:
             if work.txn is not None and not work.settled:
                 write = self._write_batch(work)

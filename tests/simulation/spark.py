@@ -29,7 +29,10 @@ class Planned:
 
 @dataclass(slots=True)
 class Query:
-    """`offsets` and `commits` are Spark's two logs. The partitions belong to `sources` sources, in turn."""
+    """`offsets` and `commits` are Spark's two logs. The partitions belong to `sources` sources, in turn.
+
+    It is `given_up` where it is refused although nothing goes wrong any more: the table has forgotten how far it was.
+    """
 
     user: CommitUser
     number: int
@@ -38,6 +41,7 @@ class Query:
     sources: int = 1
     offsets: dict[int, Planned] = field(default_factory=dict)
     commits: dict[int, None] = field(default_factory=dict)
+    given_up: bool = False
 
     @property
     def finished(self) -> bool:

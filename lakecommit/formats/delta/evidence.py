@@ -54,6 +54,14 @@ async def attempts_in_log(store: LogStore, attempts: Collection[AttemptId]) -> L
 
 async def _search(store: LogStore, pick: Pick, *, from_the_start: bool) -> tuple[set[str], bool]:
     """What `pick` finds among the base names of lakecommit's files in the log, and whether that is the whole log."""
+    try:
+        return await _search_once(store, pick, from_the_start=from_the_start)
+    except CorruptState:
+        # A clean-up or a checkpoint may have come between the listing and the reads; what is wrong twice is wrong.
+        return await _search_once(store, pick, from_the_start=from_the_start)
+
+
+async def _search_once(store: LogStore, pick: Pick, *, from_the_start: bool) -> tuple[set[str], bool]:
     listing = await newest_commits(store)
     if from_the_start or (not listing.checkpoints and listing.commits[:1] != (0,)):
         listing = await list_log(store)
