@@ -159,6 +159,17 @@ def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None) -> Verdic
     )
 
 
+def need_not_run(progress: Progress, epoch: Epoch, offsets: str | None) -> bool:
+    """Whether all is decided of an epoch that Spark is about to repeat: it is the newest, sealed, with these offsets.
+
+    What cannot be known is left to `judge_epoch`, once Spark has run it.
+    """
+    seal = progress.newest_seal
+    if seal is None or seal.epoch != epoch or progress.newest != epoch:
+        return False
+    return offsets is not None and offsets == seal.offsets
+
+
 def knows_newest_seal(progress: Progress) -> bool:
     """Whether the next seal can be chained to the one before.
 

@@ -89,15 +89,7 @@ class Committers:
     async def answer(self, request: Request, facts: Facts) -> Answer:
         """Does what `request` asks. Raises what goes wrong; nothing of it is remembered."""
         options = parse_options(request.options, streaming=request.streaming, defaults=facts.defaults)
-        committer = self._committer(options)
-        settings = TableSettings(
-            options.partition_by,
-            options.table_properties,
-            options.user_metadata,
-            options.accept_table_id,
-            options.event_time_column,
-            options.watermark_delay_ms * 1000,
-        )
+        committer, settings = self._committer(options), _settings(options)
         txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
         match request.verb:
             case Verb.PLAN:
@@ -127,6 +119,17 @@ class Committers:
             case Verb.ABORT_BATCH:
                 await committer.abort_batch(CommitUser(request.user), _reports(request))
                 return Answer()
+
+    async def resume(
+        self,
+        user: CommitUser,
+        options: Mapping[str, str],
+        defaults: Mapping[str, str],
+        repeated: tuple[Epoch, str | None] | None,
+    ) -> bool:
+        """A run of a query begins that has run before, with these options of its sink: see `TableCommitter.resume`."""
+        parsed = parse_options(options, streaming=True, defaults=defaults)
+        return await self._committer(parsed).resume(user, _settings(parsed), self._pace(parsed), repeated)
 
     async def tidy(self) -> None:
         """One step of cleaning up behind the writers of all tables. Never fails."""
@@ -220,6 +223,17 @@ class Committers:
             self._listening[location] = listening
         listening.use(store)
         return listening
+
+
+def _settings(options: Options) -> TableSettings:
+    return TableSettings(
+        options.partition_by,
+        options.table_properties,
+        options.user_metadata,
+        options.accept_table_id,
+        options.event_time_column,
+        options.watermark_delay_ms * 1000,
+    )
 
 
 def _reports(request: Request) -> list[Report | None]:

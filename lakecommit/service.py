@@ -29,7 +29,7 @@ from lakecommit import wire
 from lakecommit.committers import Committers, Facts
 from lakecommit.errors import CommitFailed, LakecommitError, StillPending
 from lakecommit.listeners import CommitListener
-from lakecommit.model import CommitUser
+from lakecommit.model import CommitUser, Epoch
 from lakecommit.state.container import MAX_OBJECT_BYTES
 
 T = TypeVar("T")
@@ -43,6 +43,7 @@ TIDY_SECONDS = 60.0
 LAST_DRAIN_SECONDS = 10.0
 LAST_LISTEN_SECONDS = 5.0
 LAST_TIDY_SECONDS = 5.0
+LONGEST_RESUME_SECONDS = 120.0
 MAX_CONNECTIONS = 64
 
 _SOCKET = "committer.sock"
@@ -89,6 +90,33 @@ class CommitterService:
         with self._closing:
             if not self._closed:
                 self._loop.call_soon_threadsafe(self._committers.begin_run, user)
+
+    def resume(
+        self,
+        user: CommitUser,
+        options: Mapping[str, str],
+        defaults: Mapping[str, str],
+        repeated: tuple[Epoch, str | None] | None,
+    ) -> bool:
+        """Has what earlier runs of a query left committed, now that a run begins; waits only where an epoch would be
+        `repeated`, and not for ever. Whether that need not be is the answer. Never fails: the first epoch of the run
+        meets what is wrong."""
+
+        async def resumed() -> bool:
+            try:
+                return await self._committers.resume(user, options, defaults, repeated)
+            except LakecommitError as error:
+                _log.info("what earlier runs of query %s left is read again with its first epoch: %s", user, error)
+                return False
+
+        with self._closing:
+            if self._closed:
+                return False
+            resuming = asyncio.run_coroutine_threadsafe(resumed(), self._loop)
+        try:
+            return repeated is not None and resuming.result(LONGEST_RESUME_SECONDS)
+        except (FutureTimeoutError, CancelledError):
+            return False
 
     def end_run(self, user: CommitUser) -> None:
         """A run of a query has ended; what is pending of it is committed. Never waits, as above."""
@@ -178,7 +206,7 @@ class CommitterService:
     async def _say_what_is_left(self) -> None:
         for line in _pending_lines(self._committers):
             _log.warning(
-                "the process ends while %s; the next epoch of the query commits it, or 'lakecommit recover'", line
+                "the process ends while %s; the next start of the query commits it, or 'lakecommit recover'", line
             )
         for location, standings in self._committers.listener_status.items():
             for each in (each for each in standings if each.epoch < each.end):

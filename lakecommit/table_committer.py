@@ -18,7 +18,7 @@ from lakecommit import schema as schemas
 from lakecommit.batch_commit import commit_batch
 from lakecommit.cadence import Pace
 from lakecommit.clock import Clock
-from lakecommit.committer import EMPTY_EPOCHS_PER_SNAPSHOT, Progress, done_epochs
+from lakecommit.committer import EMPTY_EPOCHS_PER_SNAPSHOT, Progress, done_epochs, need_not_run
 from lakecommit.drafts import TableSettings, Txn, batch_pending
 from lakecommit.errors import InvalidInput, LakecommitError, StoreError
 from lakecommit.formats.base import TableFormat, WritePlan
@@ -202,19 +202,42 @@ class TableCommitter:
                     raise
             return await self._committed(user, epoch, run, 0 if run.in_backlog else run.pace.commit_wait_ms)
 
+    async def resume(
+        self, user: CommitUser, settings: TableSettings, pace: Pace, repeated: tuple[Epoch, str | None] | None = None
+    ) -> bool:
+        """Has what earlier runs of a query have left read and committed, before its first epoch comes.
+
+        `repeated` is an epoch that Spark is about to run again, and the fingerprint of its offsets; only where it is
+        given, this waits. The answer says whether Spark need not: then the epoch was waited for as if it had been run.
+        Raises what is wrong with the query, which its first epoch meets, too.
+        """
+        run = self._queries.run_of(user, settings, pace)
+        self._queries.doubt(user, unread=True)
+        if repeated is None:
+            self._snapshots.wake()
+            return False
+        with self._queries.busy_with(user):
+            progress = await self._read(user, settings)
+            self._snapshots.wake()
+            if not need_not_run(progress, *repeated):
+                return False
+            await self._committed(user, repeated[0], run, pace.commit_wait_ms)
+            return True
+
     async def commit_pending(self, user: CommitUser, settings: TableSettings) -> int | None:
         """Commits what is pending of a query, as a restart of it would before its first epoch."""
         self._queries.begin_run(user)
-        async with self._queries.turn:
-            self._queries.settle_doubt(user)
-            await self._queries.look()
-            if self._table.state is None:
-                return None
-            progress = await self._sealer.start(user, settings)
+        progress = await self._read(user, settings)
         run = self._queries.run_of(user, settings, Pace())
         if progress.newest is None:
             return None
         return (await self._committed(user, progress.newest, run, None)).version
+
+    async def _read(self, user: CommitUser, settings: TableSettings) -> Progress:
+        async with self._queries.turn:
+            self._queries.settle_doubt(user)
+            await self._queries.look_anew()
+            return await self._sealer.start(user, settings)
 
     async def commit_batch(
         self,

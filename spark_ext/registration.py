@@ -30,6 +30,7 @@ from lakecommit.spark_ext.metrics import SparkMetrics
 from lakecommit.spark_ext.session import SparkSessions
 from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.task import local_dir
+from lakecommit.spark_ext.writers import everywhere
 
 OLDEST_SPARK = (4, 2)
 
@@ -129,9 +130,17 @@ class _QueryListener(StreamingQueryListener):
         self._session_id = session_id
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
-        user = CommitUser(str(event.id))
-        self._driver.sessions.started(self._session_id, user, str(event.runId))
-        self._driver.service.begin_run(user)
+        user, session_id = CommitUser(str(event.id)), self._session_id
+        sessions, service = self._driver.sessions, self._driver.service
+        sessions.started(session_id, user, str(event.runId))
+        service.begin_run(user)
+        restart = sessions.restart(session_id, user)
+        if restart is None:
+            return
+        repeated = None if restart.repeated is None else (restart.repeated, restart.offsets)
+        if service.resume(user, everywhere(restart.options), sessions.defaults(session_id), repeated):
+            assert restart.repeated is not None
+            sessions.log_as_committed(session_id, user, restart.repeated)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)
         pass

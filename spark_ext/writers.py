@@ -37,7 +37,7 @@ class TaskMessage(WriterCommitMessage):
 class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: str) -> None:
         self._schema = schema
-        self._options = _everywhere(options)
+        self._options = everywhere(options)
         self._user = CommitUser(f"{BATCH_PREFIX}{uuid.uuid4()}")
         self._planned = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=False)).answer
 
@@ -70,7 +70,7 @@ class BatchWriter(DataSourceArrowWriter):
 class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: str) -> None:
         self._schema = schema
-        self._options = _everywhere(options)
+        self._options = everywhere(options)
         submitted = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=True))
         self._planned, self._inline = submitted.answer, submitted.inline
 
@@ -99,7 +99,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Deletes nothing: whether these attempts have lost is known only once the epoch is sealed."""
 
 
-def _everywhere(options: Mapping[str, str]) -> dict[str, str]:
+def everywhere(options: Mapping[str, str]) -> dict[str, str]:
     """The options with a location that means the same on every node: a relative one is the driver's, as in Spark."""
     return {key: absolute(value) if key.lower() == "path" and value else value for key, value in options.items()}
 

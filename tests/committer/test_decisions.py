@@ -21,6 +21,7 @@ from lakecommit.committer import (
     Verdict,
     advance,
     judge_epoch,
+    need_not_run,
     next_run,
     winners_of,
 )
@@ -63,6 +64,29 @@ def test_the_newest_epoch_may_be_repeated_as_the_first_of_a_run_only():
     later = advance(started(4, seal(5)), Repeated(Epoch(5)))
     with pytest.raises(ContradictoryState, match="again"):
         judge_epoch(later, Epoch(5), "o")
+
+
+@pytest.mark.parametrize("progress", [started(4, seal(5)), started(5, newest=seal(5)), started(None, seal(0))])
+def test_the_newest_seal_with_the_same_offsets_need_not_be_run_again(progress):
+    assert need_not_run(progress, progress.newest, "o")
+
+
+@pytest.mark.parametrize(
+    ("progress", "epoch", "offsets"),
+    [
+        pytest.param(started(), 0, "o", id="nothing is sealed"),
+        pytest.param(started(4, seal(5)), 6, "o", id="the next one"),
+        pytest.param(started(4, seal(5)), 4, "o", id="an earlier one"),
+        pytest.param(started(6, newest=seal(5)), 5, "o", id="another sink has gone on"),
+        pytest.param(started(5), 5, "o", id="another sink has run it"),
+        pytest.param(started(4, seal(5)), 5, "other", id="other offsets"),
+        pytest.param(started(4, seal(5)), 5, None, id="offsets that cannot be read"),
+        pytest.param(started(4, seal(5, offsets=None)), 5, "o", id="sealed without offsets"),
+        pytest.param(started(4, seal(5, offsets=None)), 5, None, id="no offsets at all"),
+    ],
+)
+def test_every_other_epoch_is_left_to_spark(progress, epoch, offsets):
+    assert not need_not_run(progress, Epoch(epoch), offsets)
 
 
 @pytest.mark.parametrize("epoch", [0, 4, 7, 100])

@@ -62,7 +62,9 @@ class Progress(StreamingQueryListener):
 
     def onQueryProgress(self, event):  # noqa: N802 (Spark's name)
         progress = event.progress
-        say("EPOCH", json.dumps({"epoch": progress.batchId, "rows": progress.numInputRows}))
+        # Spark reports, too, that there was nothing to plan an epoch with.
+        if progress.numInputRows:
+            say("EPOCH", json.dumps({"epoch": progress.batchId, "rows": progress.numInputRows}))
 
     def onQueryIdle(self, event):  # noqa: N802 (Spark's name)
         pass

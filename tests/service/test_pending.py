@@ -85,6 +85,10 @@ class Driver:
             reports.append(write_attempt([batch], attempt, plan, WriterSettings(), self.store, SystemClock()))
         self.ask(Verb.COMMIT_EPOCH, epoch=epoch, reports=tuple(map(encode_report, reports)))
 
+    def resume(self, user: CommitUser, repeated: Epoch | None = None, **options: str) -> bool:
+        asked = None if repeated is None else (repeated, None)
+        return self.service.resume(user, {"path": self.location, **options}, {}, asked)
+
     def rows(self) -> int:
         """How many rows the table shows."""
         versions = Path(self.location, "_delta_log").glob("*.json")
@@ -128,7 +132,7 @@ def test_a_process_that_ends_says_what_each_query_has_pending_and_the_next_one_c
     location = slow_driver.store.location
     with caplog.at_level(logging.WARNING, "lakecommit.service"):
         slow_driver.service.close()
-    remedy = "; the next epoch of the query commits it, or 'lakecommit recover'"
+    remedy = "; the next start of the query commits it, or 'lakecommit recover'"
     assert warnings(caplog) == [
         f"the process ends while {of_query(QUERY, 3, 6, location)}{remedy}",
         f"the process ends while {of_query(OTHER, 1, 1, location)}{remedy}",
@@ -136,6 +140,9 @@ def test_a_process_that_ends_says_what_each_query_has_pending_and_the_next_one_c
     assert slow_driver.rows() == 2, "only what was committed before"
     successor = Driver(tmp_path / "table")
     try:
+        assert not successor.resume(QUERY)
+        successor.service.drain(60)
+        assert successor.rows() == 2 + 3 * 2
         successor.epoch(QUERY, 4, [5])
         successor.service.drain(60)
         assert successor.rows() == 2 + 3 * 2 + 2 + 1
@@ -170,3 +177,14 @@ def test_a_drain_that_ends_too_early_names_what_is_pending_and_a_later_one_succe
     slow_driver.service.drain(60)
     assert slow_driver.committers.pending == {}
     assert slow_driver.rows() == 2 + 3 * 2 + 2
+
+
+def test_a_start_never_fails_and_never_waits_for_ever(slow_driver, monkeypatch, caplog):
+    monkeypatch.setattr(service_module, "LONGEST_RESUME_SECONDS", 0.05)
+    with caplog.at_level(logging.INFO, "lakecommit.service"):
+        assert not slow_driver.resume(QUERY, Epoch(3)), "the table is busy, and this is not known in time"
+        assert not slow_driver.resume(QUERY, Epoch(3), misspelt="1")
+    assert "misspelt" in caplog.text
+    slow_driver.service.run(slow_driver.store.let_go())
+    slow_driver.service.close()
+    assert not slow_driver.resume(QUERY, Epoch(3)), "there is no committer any more"

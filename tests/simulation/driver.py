@@ -37,6 +37,7 @@ LAST_LINGER_MS = 50 * MINUTE_MS
 DRAIN_MS = (1_000, 10 * MINUTE_MS)
 # Nothing that is due stays pending for longer than this, where nothing goes wrong.
 COMMITTED_WITHIN_MS = 30 * MINUTE_MS
+LONGEST_RESUME_MS = 2 * MINUTE_MS
 
 
 class Concurrent(Exception):
@@ -279,6 +280,9 @@ class Driver:
         """One run of the query, as Spark's micro-batch execution does it."""
         process = self.process
         planned, committed = await process.ask(query.newest)
+        if planned >= 0 and not self._inline:
+            await self._resume(query, planned if planned > committed else None)
+            planned, committed = await process.ask(query.newest)
         epoch = planned if planned > committed else planned + 1
         if 0 <= planned == epoch:
             self.world.count("epochs repeated")
@@ -296,6 +300,24 @@ class Driver:
             if self.world.profile.trigger_ms and not self._last:
                 await process.sleep_ms(int(self.world.rng.random() * self.world.profile.trigger_ms))
             epoch += 1
+
+    async def _resume(self, query: Query, repeated: int | None) -> None:
+        """What the driver's query listener does while Spark waits: of a query without state it makes up for the entry
+        of Spark's commit log that is missing, where the epoch is sealed."""
+        world, name = self.world, self.process.name
+        if world.rng.random() >= world.profile.without_state:
+            repeated = None
+        asked = None if repeated is None else (Epoch(repeated), query.offsets[repeated].fingerprint)
+        resuming = asyncio.ensure_future(self.committer.resume(query.user, self._settings(query), self._pace(), asked))
+        resuming.add_done_callback(self._orphan_ended)
+        if repeated is None:
+            return
+        await self._wait(resuming, LONGEST_RESUME_MS)
+        if not resuming.done() or resuming.exception() is not None or not resuming.result():
+            return
+        if await self.process.ask(lambda: self._log_commit(query, repeated)):
+            world.note(name, "leaves out", None, f"epoch {repeated} of {query.user}")
+            world.count("sealed epochs that Spark need not repeat")
 
     async def _epoch(self, query: Query, epoch: int, run: RunView, latest: dict[str, int] | None) -> None:
         world, user, inline = self.world, query.user, self._inline
@@ -363,7 +385,7 @@ class Driver:
         world.model.epoch_committed(user, epoch, outcome.version, outcome.pending)
         run.epoch_returned(outcome.pending)
 
-    def _orphan_ended(self, task: asyncio.Task[None]) -> None:
+    def _orphan_ended(self, task: asyncio.Task[Any]) -> None:
         """Nobody waits for its answer any more."""
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, LakecommitError):
@@ -399,6 +421,7 @@ class Driver:
     def _log_commit(self, query: Query, epoch: int) -> bool:
         if epoch in query.commits:
             return False
+        self.world.model.spark_logs(query.user, epoch)
         query.commits[epoch] = None
         self.world.note(
             self.process.name, "logs", None, f"epoch {epoch} of {query.user} as committed in Spark's checkpoint"

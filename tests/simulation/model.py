@@ -75,6 +75,11 @@ class Model:
         if version is not None or any(self.epochs[user, each][1] for each in range(mark + 1, epoch + 1)):
             raise Violation(f"epoch {epoch} of {user} is said to be committed, but the mark is at {mark}")
 
+    def spark_logs(self, user: str, epoch: int) -> None:
+        """Spark's commit log is about to have the epoch, so that it is never run again."""
+        if (user, epoch) not in self.seals:
+            raise Violation(f"epoch {epoch} of {user} is logged by Spark, and nobody has sealed it")
+
     def drained(self, process: Process) -> None:
         """`drain` returned: nothing that the process has sealed is pending."""
         for user in process.runs:

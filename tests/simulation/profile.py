@@ -60,6 +60,7 @@ class Profile:
     second_driver: float
     lose_commit_entry: float
     restart_in_place: float
+    without_state: float
     foreign: int
     clean_log: bool
     retention_ms: int | None
@@ -195,6 +196,7 @@ def draw_profile(rng: Random) -> Profile:
         stops=rate("queries are stopped", 0.2, 0.05, 0.3),
         late_news=rate("ends are told late", 0.3, 0.3, 1.0),
         drains=one_of((0.0, 0.5, 1.0)),
+        without_state=one_of((0.0, 0.5, 1.0)),
         shared_process=rate("batch writes of a driver", 0.5, 0.5, 1.0),
         listeners=one_of((1, 2)) if on("listeners", 0.4) else 0,
         refusals=rate("listeners raise", 0.4, 0.05, 0.5),

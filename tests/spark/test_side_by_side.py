@@ -30,14 +30,17 @@ def versions(table) -> int:
 
 
 def test_a_query_that_repeats_an_epoch_beside_one_that_plans_it_afresh(spark, tmp_path):
-    """Both run their epoch 1 at the same time; one of them has run it before, and only that one skips it."""
+    """Both run their epoch 1 at the same time; one of them has run it before, and only that one skips it.
+
+    It keeps state, without which Spark would not run it again.
+    """
     table = tmp_path / "table"
     old, fresh = Source(tmp_path / "old"), Source(tmp_path / "fresh")
     hold = Fault(tmp_path / "hold", fails=False)
     for number in range(2):
         old.add(range(10 * number, 10 * number + 10))
     fresh.add(range(100, 110))
-    frames = Fault(tmp_path).into(old.frame(spark)), hold.into(fresh.frame(spark))
+    frames = Fault(tmp_path).into(old.frame(spark)).dropDuplicates(["id"]), hold.into(fresh.frame(spark))
     run(frames[0], table, tmp_path / "c-old")
     run(frames[1], table, tmp_path / "c-fresh")
     for name in ("1", ".1.crc"):

@@ -38,23 +38,6 @@ def test_a_restarted_query_goes_on_where_it_was(spark, tmp_path, source):
     assert ids(spark, table) == [0, 1, 2]
 
 
-def test_the_newest_epoch_run_again_changes_nothing(spark, tmp_path, source):
-    """Spark died after the snapshot, before its commit log: it runs the epoch again."""
-    table, checkpoint = tmp_path / "table", tmp_path / "c"
-    source.add([1, 2])
-    source.add([3, 4])
-    run(source.frame(spark), table, checkpoint)
-    before, files = commits(table), sorted(table.rglob("*.parquet"))
-    for name in ("1", ".1.crc"):
-        (checkpoint / "commits" / name).unlink()
-    run(source.frame(spark), table, checkpoint)
-    assert commits(table) == before
-    assert sorted(table.rglob("*.parquet")) == files, "the tasks of a sealed epoch write nothing"
-    source.add([5])
-    run(source.frame(spark), table, checkpoint)
-    assert ids(spark, table) == [1, 2, 3, 4, 5]
-
-
 def test_a_rewound_checkpoint_is_refused(spark, tmp_path, source):
     table, checkpoint, old = tmp_path / "table", tmp_path / "c", tmp_path / "old"
     source.add([1])

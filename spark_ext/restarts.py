@@ -1,0 +1,113 @@
+"""What a query's checkpoint says when a run begins, and the entry that a dead driver could not add to it any more.
+
+Spark logs an epoch's offsets before it runs the epoch and logs it as committed afterwards. A driver that dies in
+between leaves an epoch that Spark runs again, input and all, also where the epoch is sealed, so that nothing of it is
+needed. Then the missing entry is added, exactly as Spark would have done: a run that begins finds it and goes on.
+
+Only where that entry says nothing but that the epoch is done. Of a query with a watermark or with state it says more,
+which only Spark can know: there the epoch is run again, and writes nothing.
+
+The classes behind it are internal to Spark. Whatever fails here costs reading an epoch's input again, and no data.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakecommit.model import CommitUser, Epoch
+from lakecommit.spark_ext.offsets import epoch_offsets
+from lakecommit.spark_ext.source import LakecommitDataSource
+
+_EXECUTION = "MicroBatchExecution"
+_WATERMARK = "EventTimeWatermark"
+# What Spark logs of an epoch without state and watermark.
+_DONE = '{"nextBatchWatermarkMs":0}'
+_SEPARATOR = "\x01"
+_log = logging.getLogger("lakecommit.spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A run of a query that has run before. `options` are those of its sink, as Spark hands them over.
+
+    `repeated` is the epoch that Spark runs again, planned with `offsets`, where that could be left out; else None.
+    """
+
+    options: Mapping[str, str] = field(repr=False)
+    repeated: Epoch | None = None
+    offsets: str | None = None
+
+
+def restart_of(spark: SparkSession, user: CommitUser) -> Restart | None:
+    """What is known of a run that is about to begin; None where the query is new, or writes with another sink."""
+    try:
+        execution = _execution(spark, user)
+        planned = execution.offsetLog().getLatestBatchId() if execution is not None else None
+        if planned is None or planned.isEmpty():
+            return None
+        options = _options(execution)
+        epoch = Epoch(planned.get())
+        if not _may_be_left_out(spark, execution, epoch):
+            return Restart(options)
+        return Restart(options, epoch, epoch_offsets(spark, user, epoch, with_latest=False).fingerprint)
+    except Exception as error:
+        _log.info("the checkpoint of query %s cannot be read: %s", user, type(error).__name__)
+        return None
+
+
+def log_as_committed(spark: SparkSession, user: CommitUser, epoch: Epoch) -> None:
+    """Adds the epoch to Spark's commit log. Precondition: it is sealed, and `restart_of` has named it."""
+    try:
+        execution = _execution(spark, user)
+        if execution is not None and execution.commitLog().add(int(epoch), _done_entry(spark)):
+            _log.info("epoch %d of query %s is sealed, so that Spark does not run it again", epoch, user)
+    except Exception as error:
+        _log.info("epoch %d of query %s is run again: %s", epoch, user, type(error).__name__)
+
+
+def _execution(spark: SparkSession, user: CommitUser) -> Any:
+    """The query as Spark runs it; None where it is none of ours."""
+    query = spark.streams.get(user)
+    execution = None if query is None else query._jsq.streamingQuery()
+    if execution is None or execution.getClass().getSimpleName() != _EXECUTION:
+        return None
+    return execution if execution.sink().name() == LakecommitDataSource.name() else None
+
+
+def _options(execution: Any) -> Mapping[str, str]:
+    """As one string: py4j takes a call for each entry of a map."""
+    field = execution.getClass().getDeclaredField("extraOptions")
+    field.setAccessible(True)
+    pairs = (entry.partition(" -> ") for entry in field.get(execution).mkString(_SEPARATOR).split(_SEPARATOR))
+    return {key: value for key, _, value in pairs}
+
+
+def _may_be_left_out(spark: SparkSession, execution: Any, epoch: Epoch) -> bool:
+    """Whether the epoch is not logged as committed, and the entry would say nothing but that it is."""
+    log = execution.commitLog()
+    if not log.get(int(epoch)).isEmpty() or _WATERMARK in execution.analyzedPlan().toString():
+        return False
+    if epoch > 0:
+        before = log.get(int(epoch) - 1)
+        if before.isEmpty() or before.get().json() != _done_entry(spark).json():
+            return False
+    return not _has_state(spark, execution.resolvedCheckpointRoot())
+
+
+def _has_state(spark: SparkSession, checkpoint: str) -> bool:
+    """Whether operators of the query have ever kept any: the epoch has run, or nobody could have sealed it."""
+    jvm, settings = spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
+    assert jvm is not None
+    path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/state")
+    return bool(path.getFileSystem(settings).exists(path))
+
+
+def _done_entry(spark: SparkSession) -> Any:
+    jvm = spark._jvm
+    assert jvm is not None
+    return jvm.org.apache.spark.sql.execution.streaming.checkpointing.CommitMetadata.apply(_DONE)
