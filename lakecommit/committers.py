@@ -58,6 +58,21 @@ class Facts:
     latest: tuple[str | None, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A run begins of a query that has run before. `options` are those of its sink, as Spark hands them over, and
+    `defaults` those that its session sets.
+
+    `repeated` is the epoch that Spark runs again, planned with `offsets`, where that could be left out; else None.
+    """
+
+    user: CommitUser
+    options: Mapping[str, str] = field(repr=False)
+    defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
+    repeated: Epoch | None = None
+    offsets: str | None = None
+
+
 class Committers:
     """Answers requests; keeps one committer per table and set of store options."""
 
@@ -120,16 +135,11 @@ class Committers:
                 await committer.abort_batch(CommitUser(request.user), _reports(request))
                 return Answer()
 
-    async def resume(
-        self,
-        user: CommitUser,
-        options: Mapping[str, str],
-        defaults: Mapping[str, str],
-        repeated: tuple[Epoch, str | None] | None,
-    ) -> bool:
-        """A run of a query begins that has run before, with these options of its sink: see `TableCommitter.resume`."""
-        parsed = parse_options(options, streaming=True, defaults=defaults)
-        return await self._committer(parsed).resume(user, _settings(parsed), self._pace(parsed), repeated)
+    async def resume(self, restart: Restart) -> bool:
+        """Has what earlier runs of a query left committed; whether Spark need not repeat the epoch that it would."""
+        options = parse_options(restart.options, streaming=True, defaults=restart.defaults)
+        repeated = None if restart.repeated is None else (restart.repeated, restart.offsets)
+        return await self._committer(options).resume(restart.user, _settings(options), self._pace(options), repeated)
 
     async def tidy(self) -> None:
         """One step of cleaning up behind the writers of all tables. Never fails."""

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from lakecommit import wire
-from lakecommit.committers import Committers, Facts
+from lakecommit.committers import Committers, Facts, Restart
 from lakecommit.errors import CommitFailed, LakecommitError, StillPending
 from lakecommit.listeners import CommitListener
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import CommitUser
 from lakecommit.state.container import MAX_OBJECT_BYTES
 
 T = TypeVar("T")
@@ -91,22 +91,17 @@ class CommitterService:
             if not self._closed:
                 self._loop.call_soon_threadsafe(self._committers.begin_run, user)
 
-    def resume(
-        self,
-        user: CommitUser,
-        options: Mapping[str, str],
-        defaults: Mapping[str, str],
-        repeated: tuple[Epoch, str | None] | None,
-    ) -> bool:
-        """Has what earlier runs of a query left committed, now that a run begins; waits only where an epoch would be
-        `repeated`, and not for ever. Whether that need not be is the answer. Never fails: the first epoch of the run
-        meets what is wrong."""
+    def resume(self, restart: Restart) -> bool:
+        """Has what earlier runs of a query left committed; whether Spark need not repeat the epoch that it would.
+
+        Waits only where there is such an epoch, and not for ever. Never fails: the first epoch meets what is wrong.
+        """
 
         async def resumed() -> bool:
             try:
-                return await self._committers.resume(user, options, defaults, repeated)
+                return await self._committers.resume(restart)
             except LakecommitError as error:
-                _log.info("what earlier runs of query %s left is read again with its first epoch: %s", user, error)
+                _log.info("what earlier runs of query %s left waits for its first epoch: %s", restart.user, error)
                 return False
 
         with self._closing:
@@ -114,7 +109,7 @@ class CommitterService:
                 return False
             resuming = asyncio.run_coroutine_threadsafe(resumed(), self._loop)
         try:
-            return repeated is not None and resuming.result(LONGEST_RESUME_SECONDS)
+            return restart.repeated is not None and resuming.result(LONGEST_RESUME_SECONDS)
         except (FutureTimeoutError, CancelledError):
             return False
 

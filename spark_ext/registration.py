@@ -30,7 +30,6 @@ from lakecommit.spark_ext.metrics import SparkMetrics
 from lakecommit.spark_ext.session import SparkSessions
 from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.task import local_dir
-from lakecommit.spark_ext.writers import everywhere
 
 OLDEST_SPARK = (4, 2)
 
@@ -135,11 +134,7 @@ class _QueryListener(StreamingQueryListener):
         sessions.started(session_id, user, str(event.runId))
         service.begin_run(user)
         restart = sessions.restart(session_id, user)
-        if restart is None:
-            return
-        repeated = None if restart.repeated is None else (restart.repeated, restart.offsets)
-        if service.resume(user, everywhere(restart.options), sessions.defaults(session_id), repeated):
-            assert restart.repeated is not None
+        if restart is not None and service.resume(restart) and restart.repeated is not None:
             sessions.log_as_committed(session_id, user, restart.repeated)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lakecommit.committers import Restart
 from lakecommit.model import CommitUser, Epoch
 from lakecommit.spark_ext.offsets import epoch_offsets
 from lakecommit.spark_ext.source import LakecommitDataSource
+from lakecommit.spark_ext.writers import everywhere
 
 _EXECUTION = "MicroBatchExecution"
 _WATERMARK = "EventTimeWatermark"
@@ -31,30 +33,18 @@ _SEPARATOR = "\x01"
 _log = logging.getLogger("lakecommit.spark")
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """A run of a query that has run before. `options` are those of its sink, as Spark hands them over.
-
-    `repeated` is the epoch that Spark runs again, planned with `offsets`, where that could be left out; else None.
-    """
-
-    options: Mapping[str, str] = field(repr=False)
-    repeated: Epoch | None = None
-    offsets: str | None = None
-
-
-def restart_of(spark: SparkSession, user: CommitUser) -> Restart | None:
+def restart_of(spark: SparkSession, user: CommitUser, defaults: Mapping[str, str]) -> Restart | None:
     """What is known of a run that is about to begin; None where the query is new, or writes with another sink."""
     try:
         execution = _execution(spark, user)
         planned = execution.offsetLog().getLatestBatchId() if execution is not None else None
         if planned is None or planned.isEmpty():
             return None
-        options = _options(execution)
-        epoch = Epoch(planned.get())
+        restart, epoch = Restart(user, everywhere(_options(execution)), defaults), Epoch(planned.get())
         if not _may_be_left_out(spark, execution, epoch):
-            return Restart(options)
-        return Restart(options, epoch, epoch_offsets(spark, user, epoch, with_latest=False).fingerprint)
+            return restart
+        offsets = epoch_offsets(spark, user, epoch, with_latest=False).fingerprint
+        return replace(restart, repeated=epoch, offsets=offsets)
     except Exception as error:
         _log.info("the checkpoint of query %s cannot be read: %s", user, type(error).__name__)
         return None

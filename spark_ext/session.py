@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from lakecommit.committers import Facts
+from lakecommit.committers import Facts, Restart
 from lakecommit.model import CommitUser, Epoch
 from lakecommit.spark_ext.offsets import EpochOffsets, epoch_offsets
-from lakecommit.spark_ext.restarts import Restart, log_as_committed, restart_of
+from lakecommit.spark_ext.restarts import log_as_committed, restart_of
 from lakecommit.state.codec import decode_report
 from lakecommit.wire import Request, Verb
 
@@ -59,15 +59,11 @@ class SparkSessions:
 
     def restart(self, session_id: str, user: CommitUser) -> Restart | None:
         """What a run of a query that has run before begins with. Spark has to wait for the answer."""
-        return self._jvm.submit(restart_of, self._sessions[session_id], user).result()
+        return self._jvm.submit(restart_of, self._sessions[session_id], user, self._defaults[session_id]).result()
 
     def log_as_committed(self, session_id: str, user: CommitUser, epoch: Epoch) -> None:
         """Spark need not run an epoch again that it was about to."""
         self._jvm.submit(log_as_committed, self._sessions[session_id], user, epoch).result()
-
-    def defaults(self, session_id: str) -> Mapping[str, str]:
-        """The session's settings as they were when its last run began."""
-        return self._defaults[session_id]
 
     def facts(self, request: Request) -> Facts:
         with self._lock:

@@ -14,7 +14,7 @@ import pytest
 
 from lakecommit import service as service_module
 from lakecommit.clock import SystemClock
-from lakecommit.committers import Committers, Facts
+from lakecommit.committers import Committers, Facts, Restart
 from lakecommit.errors import StillPending
 from lakecommit.formats.base import WritePlan
 from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, TaskId
@@ -86,8 +86,7 @@ class Driver:
         self.ask(Verb.COMMIT_EPOCH, epoch=epoch, reports=tuple(map(encode_report, reports)))
 
     def resume(self, user: CommitUser, repeated: Epoch | None = None, **options: str) -> bool:
-        asked = None if repeated is None else (repeated, None)
-        return self.service.resume(user, {"path": self.location, **options}, {}, asked)
+        return self.service.resume(Restart(user, {"path": self.location, **options}, repeated=repeated))
 
     def rows(self) -> int:
         """How many rows the table shows."""
