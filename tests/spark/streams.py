@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakecommit.spark_ext import registration
+
 SCHEMA = "id long, region string"
 
 
@@ -43,3 +45,9 @@ def run(frame, table, checkpoint, *, sink="lakecommit", options=None):
 def ids(spark, table) -> list[int]:
     """Every id of the table as delta-spark reads it, in order."""
     return sorted(row.id for row in spark.read.format("delta").load(str(table)).select("id").collect())
+
+
+def tidy() -> None:
+    """What the driver does once a minute."""
+    for driver in registration._drivers.values():
+        driver.service.run(driver.service._committers.tidy())

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
+from .other_driver import drive
+
 pytestmark = pytest.mark.spark
-ROOT = Path(__file__).parent.parent.parent
-
-
-def drive(scenario: str, directory: Path) -> dict:
-    command = [sys.executable, "-m", "tests.spark.other_driver", scenario, str(directory)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
-    results = [line for line in ended.stdout.splitlines() if line.startswith("RESULT ")]
-    assert results, ended.stderr[-4000:]
-    return json.loads(results[0].removeprefix("RESULT "))
 
 
 def test_without_register_spark_finds_the_source_and_workers_commit_inline(tmp_path):

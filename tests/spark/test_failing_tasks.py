@@ -11,11 +11,10 @@ from contextlib import contextmanager
 import pytest
 
 from lakecommit.demo.place import Place
-from lakecommit.spark_ext import registration
 from tests.process.evidence import Objects, assert_no_orphans
 
 from .faults import FEW_IDS, MANY_IDS, Fault, small_batches, wait_for
-from .streams import Source, ids, run
+from .streams import Source, ids, run, tidy
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_batches")]
 __all__ = ["small_batches"]
@@ -44,12 +43,6 @@ def tidied(table) -> list[str]:
         os.utime(path, (time.time() - TWO_HOURS_S,) * 2)
     tidy()
     return [str(path) for path in table.rglob("*") if path.is_file()]
-
-
-def tidy() -> None:
-    """What the driver does once a minute."""
-    for driver in registration._drivers.values():
-        driver.service.run(driver.service._committers.tidy())
 
 
 def has_finished_a_task(spark) -> bool:
