@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lakecommit.testing.sessions import delta_session
 
-from .streams import Source, ids, run
+from .streams import EPOCH_BY_EPOCH, Source, ids, run, tidy
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -80,6 +80,35 @@ def other_python(directory: Path) -> dict:
     return {"error": ""}
 
 
+def failing_tasks(directory: Path) -> dict:
+    """A task may be tried four times, and fails inside its writer, once in each epoch and in each batch write."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    import lakecommit  # noqa: PLC0415
+    from tests.process.stream_driver import SETTINGS  # noqa: PLC0415
+
+    from .failing_writers import BATCH_POINTS, POINTS, FailingDataSource  # noqa: PLC0415
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = SparkSession.builder.master("local[2,4]").config(map=SETTINGS).getOrCreate()
+    lakecommit.register(spark)
+    spark.dataSource.register(FailingDataSource)
+    source = Source(directory / "input")
+    for first in range(0, 10 * len(POINTS), 10):
+        source.add(range(first, first + 10))
+    options = {"points": json.dumps(POINTS), "notes": str(directory), "maxRecordsPerFile": "1"}
+    progress = run(
+        source.frame(spark), directory / "stream", directory / "c", sink="failing", options=EPOCH_BY_EPOCH | options
+    )
+    for number, point in enumerate(BATCH_POINTS):
+        options |= {"points": json.dumps([point]), "notes": str(directory / str(number))}
+        (directory / str(number)).mkdir()
+        frame = spark.range(10 * number, 10 * number + 10, 1, 2)
+        frame.write.format("failing").mode("append").options(**options).save(str(directory / "batch"))
+    tidy()
+    return {"epochs": [each.batchId for each in progress], "runs": len({str(each.runId) for each in progress})}
+
+
 if __name__ == "__main__":
-    scenario = {f.__name__: f for f in (unregistered, committer_gone, other_python)}[sys.argv[1]]
+    scenario = {f.__name__: f for f in (unregistered, committer_gone, other_python, failing_tasks)}[sys.argv[1]]
     print("RESULT " + json.dumps(scenario(Path(sys.argv[2]))))
