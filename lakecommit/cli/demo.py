@@ -181,8 +181,8 @@ def _stream(console: Console, place: Place, source: Path, scratch: Path, epochs:
             def progress(epoch: int, count: int, duration_ms: int) -> None:
                 bar.update(task, completed=epoch, detail=f"{count:,} orders in {duration_ms:,} ms")  # noqa: B023
 
-            kill_after = epochs * (len(left) + 1) // (kills + 1) if len(left) < kills else None
-            found = driver.run(progress, kill_after=kill_after, sealed=len(left) % 2 == 1)
+            kill_in = epochs * (len(left) + 1) // (kills + 1) if len(left) < kills else None
+            found = driver.run(progress, kill_in=kill_in, sealed=len(left) % 2 == 1)
         if found is None:
             return left
         left.append(found)

@@ -24,6 +24,7 @@ from lakecommit.inspection import users_of
 from lakecommit.state import layout
 
 LONGEST_RUN_SECONDS = 600
+GLANCE_SECONDS = 0.02
 Progress = Callable[[int, int, int], None]
 
 
@@ -63,26 +64,29 @@ class Driver:
         if self._process.poll() is None:
             self._kill()
 
-    def run(self, on_progress: Progress, *, kill_after: int | None, sealed: bool) -> LeftByAKill | None:
-        """Follows the stream to its end (None), or kills it soon after epoch number `kill_after` has ended.
+    def run(self, on_progress: Progress, *, kill_in: int | None, sealed: bool) -> LeftByAKill | None:
+        """Follows the stream to its end (None), or kills it in epoch `kill_in`, or in the next one if that is over.
 
-        Killed either as soon as the next epoch is `sealed`, before its version if we are quick enough, or while its
-        tasks are writing.
+        Killed either as soon as the epoch is `sealed`, before its version if we are quick enough, or while its tasks
+        are writing.
         """
-        while True:
-            line = self._line()
-            if line is None:
-                if self._process.wait() != 0:
-                    raise CommitFailed(f"the demo's stream has failed: {self._log.read_text()[-2000:]}")
-                return None
-            seen = json.loads(line)
-            on_progress(seen["epochs"], seen["rows"], seen["duration_ms"])
-            if kill_after is not None and seen["epochs"] >= kill_after:
-                before = _newest(self._place, sealed=sealed)
-                while _newest(self._place, sealed=sealed) == before and self._process.poll() is None:
-                    self._check_time()
-                self._kill()
-                return asyncio.run(_left(self._place))
+        newest = _newest(self._place, sealed=sealed)
+        due = None if kill_in is None else max(kill_in, newest + 1)
+        # Without a pause when that epoch is the next: milliseconds lie between its seal and its version.
+        while (line := self._line(0 if newest + 1 == due else GLANCE_SECONDS)) != b"":
+            if line is not None:
+                seen = json.loads(line)
+                on_progress(seen["epochs"], seen["rows"], seen["duration_ms"])
+            if due is None:
+                continue
+            newest = _newest(self._place, sealed=sealed)
+            if newest >= due:
+                due = None
+                if self._kill():
+                    return asyncio.run(_left(self._place))
+        if self._process.wait() != 0:
+            raise CommitFailed(f"the demo's stream has failed: {self._log.read_text()[-2000:]}")
+        return None
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -90,33 +94,31 @@ class Driver:
             self._lines.put(line)
         self._lines.put(b"")
 
-    def _line(self) -> bytes | None:
-        self._check_time()
-        try:
-            return self._lines.get(timeout=LONGEST_RUN_SECONDS) or None
-        except queue.Empty:
-            raise CommitFailed(f"the demo's stream stands still; its log is {self._log}") from None
-
-    def _check_time(self) -> None:
+    def _line(self, wait_s: float) -> bytes | None:
+        """The next line, empty where there are no more; None where none has come so far."""
         if time.monotonic() > self._deadline:
             raise CommitFailed(f"the demo's stream takes too long; its log is {self._log}")
+        try:
+            return self._lines.get(timeout=wait_s)
+        except queue.Empty:
+            return None
 
-    def _kill(self) -> None:
-        """The whole group at once: Python, the JVM and its workers."""
+    def _kill(self) -> bool:
+        """The whole group at once: Python, the JVM and its workers. Whether it had not ended by itself."""
         os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        return self._process.wait() == -signal.SIGKILL
 
 
-def _newest(place: Place, *, sealed: bool) -> str:
-    """The newest seal, or the newest epoch that has a manifest."""
-    if place.s3 is not None:
-        wanted = layout.parse_seal_path if sealed else layout.parse_manifest_path
-        return max(
-            (key.partition("/")[2] for _, key in place.s3.requests() if wanted(key.partition("/")[2])), default=""
-        )
-    users = Path(place.location, layout.users_prefix())
-    found = users.glob("*/seals/*.avro" if sealed else "*/writers/*")
-    return max((path.name for path in found), default="")
+def _newest(place: Place, *, sealed: bool) -> int:
+    """The newest epoch that has a seal, or that has a manifest; -1 where none has."""
+    if place.s3 is None:
+        users = Path(place.location, layout.users_prefix())
+        found = users.glob("*/seals/*.avro" if sealed else "*/writers/*")
+        return max((int(path.stem) for path in found), default=-1)
+    keys = [key.partition("/")[2] for _, key in place.s3.requests()]
+    if sealed:
+        return max((seal[1] for key in keys if (seal := layout.parse_seal_path(key))), default=-1)
+    return max((named[0].epoch for key in keys if (named := layout.parse_manifest_path(key))), default=-1)
 
 
 async def _left(place: Place) -> LeftByAKill:
