@@ -32,11 +32,14 @@ _NEEDED = ("pyspark", "delta", "deltalake")
 class DemoOutput:
     """`puts_per_epoch` were counted at the S3 server; on local disk they are the objects that an epoch left.
 
-    `replayed_epochs` were sealed and pending when the driver was killed, and committed by the next one without reading
-    their input again; `dropped_files` belonged to attempts that died with it.
+    `epochs` are those that the table's mark shows: fewer than `input_files` where Spark was killed between choosing a
+    file and planning its epoch, so that it read the file with the next one. `replayed_epochs` were sealed and pending
+    when the driver was killed, and committed by the next one without reading their input again; `dropped_files`
+    belonged to attempts that died with it.
     """
 
     location: str
+    input_files: int
     epochs: int
     kills: int
     replayed_epochs: int
@@ -61,6 +64,7 @@ class DemoOutput:
         summary = table(
             ("", ""),
             [
+                ("input files", self.input_files),
                 ("epochs", self.epochs),
                 ("drivers killed", self.kills),
                 ("epochs replayed after a kill", self.replayed_epochs),
@@ -84,7 +88,9 @@ class DemoOutput:
 
 @click.command("demo")
 @click.option("--s3", "on_s3", is_flag=True, help="Write to a local S3 (moto) instead of local disk.")
-@click.option("--epochs", default=20, show_default=True, type=click.IntRange(1, 1000), help="Epochs of the stream.")
+@click.option(
+    "--epochs", default=20, show_default=True, type=click.IntRange(1, 1000), help="Files to stream, one an epoch."
+)
 @click.option("--rows", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Orders an epoch.")
 @click.option("--kills", default=2, show_default=True, type=click.IntRange(0, 100), help="Kills of the driver.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Keep the table in this directory.")
@@ -125,7 +131,8 @@ def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int
         left = _stream(console, place, source, scratch, epochs, kills)
         requests = dict(place.s3.counts()) if place.s3 else None
         after_stream = scenario.count_objects(place)
-        console.print(f"stream    {epochs} epochs, {epochs * rows:,} orders")
+        streamed = scenario.count_epochs(place)
+        console.print(f"stream    {epochs} files in {streamed} epochs, {epochs * rows:,} orders")
         with console.status("starting Spark again, for the batch and the readers"):
             spark = delta_session("lakecommit-demo", extra_conf=scenario.SESSION_SETTINGS)
             lakecommit.register(spark)
@@ -149,10 +156,11 @@ def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int
         finally:
             spark.stop()
         objects = scenario.count_objects(place)
-        puts, others = _per_epoch(requests, after_stream, epochs)
+        puts, others = _per_epoch(requests, after_stream, streamed)
         return DemoOutput(
             location=place.location,
-            epochs=epochs,
+            input_files=epochs,
+            epochs=streamed,
             kills=len(left),
             replayed_epochs=sum(each.pending_epochs for each in left),
             dropped_files=sum(each.staged_files for each in left),

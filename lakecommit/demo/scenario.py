@@ -14,8 +14,11 @@ from urllib.parse import unquote
 import deltalake
 from pyspark.sql import SparkSession
 
+from lakecommit.clock import SystemClock
 from lakecommit.demo import orders
 from lakecommit.demo.place import Place
+from lakecommit.formats.delta.log import open_table
+from lakecommit.inspection import users_of
 from lakecommit.state import layout
 from lakecommit.storage.base import Store
 
@@ -62,7 +65,10 @@ def run_stream(
     checkpoint: Path,
     on_progress: Progress,
 ) -> None:
-    """Streams every file of `source`, one an epoch, until all are in."""
+    """Streams every file of `source`, one an epoch, until all are in.
+
+    A file that Spark has chosen and not planned when it dies is read with the next one, in one epoch.
+    """
     stream = spark.readStream.schema(orders.SCHEMA).option("maxFilesPerTrigger", 1).json(str(source)).repartition(2)
     query = (
         stream.writeStream.format("lakecommit")
@@ -114,10 +120,20 @@ def read_with_deltalake(place: Place) -> Iterable[orders.Order]:
     return [(*row[:5], _utc(row[5])) for row in zip(*columns, strict=True)]
 
 
+def count_epochs(place: Place) -> int:
+    """How many epochs the marks of the table's streams show."""
+    return asyncio.run(_count_epochs(place.store()))
+
+
 def count_objects(place: Place) -> Objects:
     table = deltalake.DeltaTable(place.location, storage_options=place.deltalake_options)
     live = {unquote(unquote(uri)).rsplit("/", 1)[-1] for uri in table.file_uris()}
     return asyncio.run(_count(place.store(), live, table.version() + 1))
+
+
+async def _count_epochs(store: Store) -> int:
+    users = await users_of(store, await open_table(store, SystemClock()))
+    return sum(user.marks.mark + 1 for user in users if user.marks.mark is not None)
 
 
 async def _count(store: Store, live: set[str], versions: int) -> Objects:
