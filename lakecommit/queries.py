@@ -48,7 +48,7 @@ class Run:
     has `begun`, Spark may run the newest sealed epoch again. It is `over` once the next one has begun; where it was
     stopped, its last epoch may still be under way. `unread` says that the store may hold a sealed epoch that is not
     known here: a seal went wrong, or what was pending had to be forgotten. It has `asked` once its first epoch has
-    come; until then `settings` are those of the run before.
+    come; until then `settings` may be those of the run before.
     """
 
     settings: TableSettings
@@ -176,6 +176,16 @@ class Queries:
             run.over = True
             self._runs[user] = Run(run.settings, run.since_ms, run.pace, unread=run.unread or failed)
         self.doubt(user)
+
+    def resume(self, user: CommitUser, settings: TableSettings, pace: Pace) -> Run:
+        """What earlier runs have left is read before the run asks for anything, with what it will ask for then.
+
+        Whatever is wrong with it is not the last word: it is read again when the first epoch comes.
+        """
+        run = self._runs.setdefault(user, Run(settings, self._clock.boot_ms()))
+        run.settings, run.pace = settings, pace
+        self.doubt(user, unread=True)
+        return run
 
     def end_run(self, user: CommitUser) -> None:
         if user in self._runs:

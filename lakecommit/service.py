@@ -31,6 +31,7 @@ from lakecommit.errors import CommitFailed, LakecommitError, StillPending
 from lakecommit.listeners import CommitListener
 from lakecommit.model import CommitUser
 from lakecommit.state.container import MAX_OBJECT_BYTES
+from lakecommit.table_committer import LONGEST_START_MS
 
 T = TypeVar("T")
 
@@ -43,7 +44,8 @@ TIDY_SECONDS = 60.0
 LAST_DRAIN_SECONDS = 10.0
 LAST_LISTEN_SECONDS = 5.0
 LAST_TIDY_SECONDS = 5.0
-LONGEST_RESUME_SECONDS = 120.0
+# Longer than the committer itself waits, which it does where it has decided and the table is slow.
+LONGEST_RESUME_SECONDS = LONGEST_START_MS / 1000 + 5
 MAX_CONNECTIONS = 64
 
 _SOCKET = "committer.sock"
@@ -102,7 +104,9 @@ class CommitterService:
                 return await self._committers.resume(restart)
             except LakecommitError as error:
                 _log.info("what earlier runs of query %s left waits for its first epoch: %s", restart.user, error)
-                return False
+            except Exception:
+                _log.exception("what earlier runs of query %s left waits for its first epoch", restart.user)
+            return False
 
         with self._closing:
             if self._closed:

@@ -33,6 +33,8 @@ from lakecommit.snapshots import Snapshot, Snapshots
 from lakecommit.storage.base import Store
 from lakecommit.watermark import check_event_time_column
 
+# How long the start of a query waits for what an earlier run has left.
+LONGEST_START_MS = 30_000
 # For how long a commit that the store fails is tried again, in a driver.
 PATIENCE_MS = 10 * 60_000
 _log = logging.getLogger("lakecommit.committer")
@@ -76,6 +78,7 @@ class TableCommitter:
         `listening` tells the listeners of the table, if there are any, of each snapshot.
         """
         self._format = table_format
+        self._clock = clock
         self._queries = Queries(store, table_format, clock, files or PendingFiles())
         self._table = self._queries.table
         self._told = told
@@ -208,11 +211,11 @@ class TableCommitter:
         """Has what earlier runs of a query have left read and committed, before its first epoch comes.
 
         `repeated` is an epoch that Spark is about to run again, and the fingerprint of its offsets; only where it is
-        given, this waits. The answer says whether Spark need not: then the epoch was waited for as if it had been run.
-        Raises what is wrong with the query, which its first epoch meets, too.
+        given, this waits. The answer says whether Spark need not: then the epoch was waited for as if it had been run,
+        but no longer than a start may take. Raises what is wrong with the query, which its first epoch meets, too.
         """
-        run = self._queries.run_of(user, settings, pace)
-        self._queries.doubt(user, unread=True)
+        since_ms = self._clock.boot_ms()
+        run = self._queries.resume(user, settings, pace)
         if repeated is None:
             self._snapshots.wake()
             return False
@@ -221,7 +224,9 @@ class TableCommitter:
             self._snapshots.wake()
             if not need_not_run(progress, *repeated):
                 return False
-            await self._committed(user, repeated[0], run, pace.commit_wait_ms)
+            left_ms = max(0, LONGEST_START_MS - (self._clock.boot_ms() - since_ms))
+            wait_ms = left_ms if pace.commit_wait_ms is None else min(left_ms, pace.commit_wait_ms)
+            await self._committed(user, repeated[0], run, wait_ms)
             return True
 
     async def commit_pending(self, user: CommitUser, settings: TableSettings) -> int | None:

@@ -21,6 +21,7 @@ from lakecommit.model import CommitUser, Epoch
 _FILE_SOURCE = "FileStreamSource"
 _LOG_OFFSET = re.compile(r'\{"logOffset":([0-9]+)\}')
 _FILES_PER_EPOCH = "ReadMaxFiles"
+_SEPARATOR = "\x01"
 _log = logging.getLogger("lakecommit.spark")
 
 
@@ -36,6 +37,19 @@ class EpochOffsets:
     fingerprint: str | None = None
     planned: tuple[str | None, ...] = ()
     latest: tuple[str | None, ...] | None = None
+
+
+def entries(scala_map: Any) -> dict[str, str]:
+    """A map of strings. As one string: py4j takes a call for each entry."""
+    pairs = (entry.partition(" -> ") for entry in scala_map.mkString(_SEPARATOR).split(_SEPARATOR))
+    return {key: value for key, _, value in pairs}
+
+
+def field_of(instance: Any, name: str) -> Any:
+    """What is private to an object of the JVM."""
+    field = instance.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(instance)
 
 
 def epoch_offsets(spark: SparkSession, user: CommitUser, epoch: Epoch, *, with_latest: bool) -> EpochOffsets:
@@ -145,18 +159,12 @@ def _files_ahead(source: Any) -> int:
     nothing. What it has seen may be gone from the list, so that more than the difference may be ahead. Without, it
     keeps the rest of its last listing: at most `maxCachedFiles`, and nothing where that is little or `latestFirst`.
     """
-    listed = _field(source, "allFilesForTriggerAvailableNow")
+    listed = field_of(source, "allFilesForTriggerAvailableNow")
     if listed is None:
-        unread = _field(source, "unreadFiles")
+        unread = field_of(source, "unreadFiles")
         return 0 if unread is None else int(unread.size())
     seen, count = source.seenFiles(), int(listed.size())
     too_old = bisect.bisect_left(
-        range(count), _field(seen, "lastPurgeTimestamp"), key=lambda index: listed.apply(index).timestamp()
+        range(count), field_of(seen, "lastPurgeTimestamp"), key=lambda index: listed.apply(index).timestamp()
     )
     return max(0, count - too_old - int(seen.size()))
-
-
-def _field(instance: Any, name: str) -> Any:
-    field = instance.getClass().getDeclaredField(name)
-    field.setAccessible(True)
-    return field.get(instance)

@@ -27,6 +27,7 @@ from lakecommit.listeners import CommitListener, check_listeners
 from lakecommit.model import CommitUser
 from lakecommit.service import ADDRESS_VARIABLE, SESSION_VARIABLE, CommitterService
 from lakecommit.spark_ext.metrics import SparkMetrics
+from lakecommit.spark_ext.restarts import keep_listening, log_as_committed, restart_of
 from lakecommit.spark_ext.session import SparkSessions
 from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.task import local_dir
@@ -129,13 +130,19 @@ class _QueryListener(StreamingQueryListener):
         self._session_id = session_id
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
-        user, session_id = CommitUser(str(event.id)), self._session_id
-        sessions, service = self._driver.sessions, self._driver.service
-        sessions.started(session_id, user, str(event.runId))
+        user, sessions, service = CommitUser(str(event.id)), self._driver.sessions, self._driver.service
+        sessions.started(self._session_id, user, str(event.runId))
         service.begin_run(user)
-        restart = sessions.restart(session_id, user)
-        if restart is not None and service.resume(restart) and restart.repeated is not None:
-            sessions.log_as_committed(session_id, user, restart.repeated)
+        # On this thread, which stands for the query's own: a checkpoint that does not answer holds up no other query.
+        spark = sessions.session(self._session_id)
+        restart = restart_of(spark, user, sessions.defaults(self._session_id))
+        if restart is None:
+            return
+        try:
+            if service.resume(restart) and restart.repeated is not None:
+                log_as_committed(spark, user, restart.repeated)
+        finally:
+            keep_listening(spark)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)
         pass

@@ -21,15 +21,16 @@ from pyspark.sql import SparkSession
 
 from lakecommit.committers import Restart
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.spark_ext.offsets import epoch_offsets
+from lakecommit.spark_ext.offsets import entries, epoch_offsets, field_of
 from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.writers import everywhere
 
 _EXECUTION = "MicroBatchExecution"
+_SINK = "PythonTable"
 _WATERMARK = "EventTimeWatermark"
 # What Spark logs of an epoch without state and watermark.
 _DONE = '{"nextBatchWatermarkMs":0}'
-_SEPARATOR = "\x01"
+_SINK_HISTORY = "spark.sql.streaming.queryEvolution.enableSinkEvolution"
 _log = logging.getLogger("lakecommit.spark")
 
 
@@ -40,7 +41,8 @@ def restart_of(spark: SparkSession, user: CommitUser, defaults: Mapping[str, str
         planned = execution.offsetLog().getLatestBatchId() if execution is not None else None
         if planned is None or planned.isEmpty():
             return None
-        restart, epoch = Restart(user, everywhere(_options(execution)), defaults), Epoch(planned.get())
+        options, epoch = everywhere(entries(field_of(execution, "extraOptions"))), Epoch(planned.get())
+        restart = Restart(user, options, defaults)
         if not _may_be_left_out(spark, execution, epoch):
             return restart
         offsets = epoch_offsets(spark, user, epoch, with_latest=False).fingerprint
@@ -60,27 +62,31 @@ def log_as_committed(spark: SparkSession, user: CommitUser, epoch: Epoch) -> Non
         _log.info("epoch %d of query %s is run again: %s", epoch, user, type(error).__name__)
 
 
+def keep_listening(spark: SparkSession) -> None:
+    """Spark takes a listener away for good whose thread was interrupted, as it is where somebody stops a query that is
+    still being started. Called by that listener, before it returns: the query ends without it, too."""
+    jvm = spark._jvm
+    assert jvm is not None
+    jvm.java.lang.Thread.interrupted()
+
+
 def _execution(spark: SparkSession, user: CommitUser) -> Any:
     """The query as Spark runs it; None where it is none of ours."""
     query = spark.streams.get(user)
     execution = None if query is None else query._jsq.streamingQuery()
     if execution is None or execution.getClass().getSimpleName() != _EXECUTION:
         return None
-    return execution if execution.sink().name() == LakecommitDataSource.name() else None
-
-
-def _options(execution: Any) -> Mapping[str, str]:
-    """As one string: py4j takes a call for each entry of a map."""
-    field = execution.getClass().getDeclaredField("extraOptions")
-    field.setAccessible(True)
-    pairs = (entry.partition(" -> ") for entry in field.get(execution).mkString(_SEPARATOR).split(_SEPARATOR))
-    return {key: value for key, _, value in pairs}
+    sink = execution.sink()
+    is_python = sink.getClass().getSimpleName() == _SINK
+    return execution if is_python and sink.name().lower() == LakecommitDataSource.name() else None
 
 
 def _may_be_left_out(spark: SparkSession, execution: Any, epoch: Epoch) -> bool:
     """Whether the epoch is not logged as committed, and the entry would say nothing but that it is."""
     log = execution.commitLog()
     if not log.get(int(epoch)).isEmpty() or _WATERMARK in execution.analyzedPlan().toString():
+        return False
+    if log.defaultVersion() != 1 or spark.conf.get(_SINK_HISTORY, "false") != "false":
         return False
     if epoch > 0:
         before = log.get(int(epoch) - 1)
@@ -90,7 +96,8 @@ def _may_be_left_out(spark: SparkSession, execution: Any, epoch: Epoch) -> bool:
 
 
 def _has_state(spark: SparkSession, checkpoint: str) -> bool:
-    """Whether operators of the query have ever kept any: the epoch has run, or nobody could have sealed it."""
+    """Whether operators of the query have ever kept any: the epoch has run, or nobody could have sealed it. (That the
+    query has got such operators since is for Spark to refuse.)"""
     jvm, settings = spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
     assert jvm is not None
     path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/state")

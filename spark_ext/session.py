@@ -8,15 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from lakecommit.committers import Facts, Restart
+from lakecommit.committers import Facts
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.spark_ext.offsets import EpochOffsets, epoch_offsets
-from lakecommit.spark_ext.restarts import log_as_committed, restart_of
+from lakecommit.spark_ext.offsets import EpochOffsets, entries, epoch_offsets
 from lakecommit.state.codec import decode_report
 from lakecommit.wire import Request, Verb
 
 SETTING_PREFIX = "spark.lakecommit."
-_SEPARATOR = "\x01"
 
 
 class SparkSessions:
@@ -57,13 +55,12 @@ class SparkSessions:
             self._latest_known.pop(user, None)
             return True
 
-    def restart(self, session_id: str, user: CommitUser) -> Restart | None:
-        """What a run of a query that has run before begins with. Spark has to wait for the answer."""
-        return self._jvm.submit(restart_of, self._sessions[session_id], user, self._defaults[session_id]).result()
+    def session(self, session_id: str) -> SparkSession:
+        return self._sessions[session_id]
 
-    def log_as_committed(self, session_id: str, user: CommitUser, epoch: Epoch) -> None:
-        """Spark need not run an epoch again that it was about to."""
-        self._jvm.submit(log_as_committed, self._sessions[session_id], user, epoch).result()
+    def defaults(self, session_id: str) -> Mapping[str, str]:
+        """The session's settings as they were when its newest run began."""
+        return self._defaults[session_id]
 
     def facts(self, request: Request) -> Facts:
         with self._lock:
@@ -103,7 +100,8 @@ class SparkSessions:
 
 
 def _defaults(spark: SparkSession) -> Mapping[str, str]:
-    """The session's `spark.lakecommit.*` settings. As one string: py4j takes a call for each entry of a map."""
-    settings = spark._jsparkSession.conf().getAll().mkString(_SEPARATOR)
-    pairs = (entry.partition(" -> ") for entry in settings.split(_SEPARATOR))
-    return {key.removeprefix(SETTING_PREFIX): value for key, _, value in pairs if key.startswith(SETTING_PREFIX)}
+    """The session's `spark.lakecommit.*` settings."""
+    settings = entries(spark._jsparkSession.conf().getAll())
+    return {
+        key.removeprefix(SETTING_PREFIX): value for key, value in settings.items() if key.startswith(SETTING_PREFIX)
+    }

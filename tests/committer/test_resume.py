@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from lakecommit import table_committer
 from lakecommit.cadence import Pace
 from lakecommit.errors import ContradictoryState
 from lakecommit.model import Epoch
@@ -61,12 +62,16 @@ def test_the_newest_sealed_epoch_need_not_be_run_and_is_waited_for(table):
     asyncio.run(scenario())
 
 
-def test_a_slow_table_holds_up_no_start(table):
+@pytest.mark.parametrize("pace", [GOES_ON, Pace(commit_wait_ms=None)])
+def test_a_slow_table_holds_up_no_start_for_long(table, monkeypatch, pace):
+    """What was decided stays so, whenever the snapshot comes."""
+    monkeypatch.setattr(table_committer, "LONGEST_START_MS", 50)
+
     async def scenario():
         await left_pending(table, 0)
         committer = table.committer()
         hold(committer)
-        assert await resumed(committer, 0, "offsets 0", pace=GOES_ON)
+        assert await resumed(committer, 0, "offsets 0", pace=pace)
         assert committer.pending
 
     asyncio.run(scenario())
@@ -109,6 +114,23 @@ def test_what_is_wrong_is_raised_and_the_first_epoch_meets_it_again(table):
             await table.epoch(committer, 2, [2])
         assert str(first.value) == str(second.value)
         assert await table.ids() == []
+
+    asyncio.run(scenario())
+
+
+def test_what_is_mended_before_the_first_epoch_was_no_reason_to_refuse_it(table):
+    async def scenario():
+        await left_pending(table, 0, 1)
+        path = f"_lakecommit/users/{QUERY}/seals/{0:020d}.avro"
+        body = (await table.store.get(path)).body
+        await table.store.delete([path])
+        committer = table.committer()
+        await resumed(committer)
+        with pytest.raises(ContradictoryState):
+            await committer.drain()
+        await table.store.create(path, body)
+        await table.epoch(committer, 2, [2])
+        assert await table.ids() == [0, 1, 2]
 
     asyncio.run(scenario())
 

@@ -37,7 +37,7 @@ LAST_LINGER_MS = 50 * MINUTE_MS
 DRAIN_MS = (1_000, 10 * MINUTE_MS)
 # Nothing that is due stays pending for longer than this, where nothing goes wrong.
 COMMITTED_WITHIN_MS = 30 * MINUTE_MS
-LONGEST_RESUME_MS = 2 * MINUTE_MS
+LONGEST_RESUME_MS = 35_000
 
 
 class Concurrent(Exception):

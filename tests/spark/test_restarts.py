@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import deltalake
 import pytest
 
 import lakecommit
+from lakecommit.service import CommitterService
 
+from .faults import wait_for
 from .streams import Source, ids, run
 
 pytestmark = pytest.mark.spark
@@ -30,6 +35,10 @@ def lose_version(table, version) -> None:
     """As if a version had never been put: the seal, the manifests and the files of its epoch are there."""
     for path in (table / "_delta_log").glob(f"*{version:020d}*"):
         path.unlink()
+
+
+def start(frame, table, checkpoint):
+    return frame.writeStream.format("LakeCommit").option("checkpointLocation", str(checkpoint)).start(str(table))
 
 
 def rows_read(progress) -> dict[int, int]:
@@ -68,17 +77,27 @@ def test_what_is_pending_is_committed_when_the_query_starts_without_new_input(sp
     assert ids(spark, table) == [0, 1, 2]
 
 
+def plain(frame):
+    return frame.selectExpr("*", "timestamp_seconds(id + 100) as time")
+
+
+def with_state(frame):
+    return plain(frame).dropDuplicates(["id"])
+
+
+def with_watermark(frame):
+    return plain(frame).withWatermark("time", "1 second")
+
+
 @pytest.mark.parametrize(
-    "keep",
+    ("keep", "keep_then"),
     [
-        pytest.param(lambda frame: frame.dropDuplicates(["id"]), id="state"),
-        pytest.param(
-            lambda frame: frame.selectExpr("*", "timestamp_seconds(id) as time").withWatermark("time", "1 second"),
-            id="a watermark",
-        ),
+        pytest.param(with_state, with_state, id="state"),
+        pytest.param(with_watermark, with_watermark, id="a watermark"),
+        pytest.param(with_watermark, plain, id="a watermark that it had"),
     ],
 )
-def test_what_spark_alone_can_log_is_run_again_and_written_once(spark, tmp_path, source, keep):
+def test_what_spark_alone_can_log_is_run_again_and_written_once(spark, tmp_path, source, keep, keep_then):
     table, checkpoint = tmp_path / "table", tmp_path / "c"
     for number in range(2):
         source.add([number])
@@ -86,8 +105,9 @@ def test_what_spark_alone_can_log_is_run_again_and_written_once(spark, tmp_path,
     newest = max(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
     entry = lose(checkpoint, "commits", newest)
     files, version = sorted(table.rglob("*.parquet")), deltalake.DeltaTable(str(table)).version()
-    assert list(rows_read(run(keep(source.frame(spark)), table, checkpoint)))[:1] == [newest]
-    assert (checkpoint / "commits" / str(newest)).read_text() == entry
+    assert list(rows_read(run(keep_then(source.frame(spark)), table, checkpoint)))[:1] == [newest]
+    if keep is keep_then:
+        assert (checkpoint / "commits" / str(newest)).read_text() == entry
     assert sorted(table.rglob("*.parquet")) == files, "the tasks of a sealed epoch write nothing"
     assert deltalake.DeltaTable(str(table)).version() == version
     assert ids(spark, table) == [0, 1]
@@ -103,4 +123,57 @@ def test_an_epoch_that_is_not_sealed_is_run(spark, tmp_path, source):
     for path in table.rglob(f"seals/{1:020d}.avro"):
         path.unlink()
     assert rows_read(run(source.frame(spark), table, checkpoint)) == {1: 1}
+    assert ids(spark, table) == [0, 1]
+
+
+def test_a_log_with_more_to_say_is_left_to_spark(spark, tmp_path, source):
+    table, checkpoint, form = (
+        tmp_path / "table",
+        tmp_path / "c",
+        "spark.sql.streaming.stateStore.checkpointFormatVersion",
+    )
+    source.add([0])
+    run(source.frame(spark), table, checkpoint)
+    lose(checkpoint, "commits", 0)
+    spark.conf.set(form, "2")
+    try:
+        assert rows_read(run(source.frame(spark), table, checkpoint)) == {0: 1}
+    finally:
+        spark.conf.unset(form)
+    assert ids(spark, table) == [0]
+
+
+def test_a_query_that_is_stopped_while_it_starts_leaves_everything_as_it_was(spark, tmp_path, source, monkeypatch):
+    """Spark takes listeners away whose thread was interrupted."""
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    source.add([0])
+    run(source.frame(spark), table, checkpoint)
+    lose(checkpoint, "commits", 0)
+    waiting, stopped = threading.Event(), threading.Event()
+
+    def resume(self, restart):
+        waiting.set()
+        assert stopped.wait(60)
+        return False
+
+    monkeypatch.setattr(CommitterService, "resume", resume)
+    listeners = spark._jsparkSession.streams().listListeners
+    before = len(listeners())
+    with ThreadPoolExecutor(2) as beside:
+
+        def stop():
+            assert waiting.wait(60)
+            (query,) = spark.streams.active
+            stopping = beside.submit(query.stop)
+            wait_for(query._jsq.streamingQuery().queryExecutionThread().isInterrupted)
+            stopped.set()
+            stopping.result(60)
+
+        ended = beside.submit(stop)
+        start(source.frame(spark), table, checkpoint)
+        ended.result(60)
+    monkeypatch.undo()
+    assert len(listeners()) == before
+    source.add([1])
+    assert 0 not in rows_read(run(source.frame(spark), table, checkpoint))
     assert ids(spark, table) == [0, 1]
