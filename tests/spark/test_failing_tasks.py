@@ -46,9 +46,10 @@ def tidied(table) -> list[str]:
 
 
 def has_finished_a_task(spark) -> bool:
+    """Whether a writer's task has ended: the last stage of a job is the one that writes."""
     tracker = spark.sparkContext.statusTracker()
     jobs = [job for number in tracker.getActiveJobsIds() if (job := tracker.getJobInfo(number))]
-    stages = [stage for job in jobs for number in job.stageIds if (stage := tracker.getStageInfo(number))]
+    stages = [stage for job in jobs if (stage := tracker.getStageInfo(max(job.stageIds)))]
     return any(stage.numCompletedTasks for stage in stages)
 
 
