@@ -24,8 +24,6 @@ AFTER_SOME_FILES = "after some files"
 AFTER_ALL_FILES = "after all files"
 AFTER_REPORT = "after its report"
 POINTS = (BEFORE_MANIFEST, AFTER_MANIFEST, AFTER_SOME_FILES, AFTER_ALL_FILES, AFTER_REPORT)
-# Each failure costs a worker, so that a batch write meets only two of them.
-BATCH_POINTS = (AFTER_SOME_FILES, AFTER_REPORT)
 
 FAILING_TASK = 1
 

@@ -81,13 +81,13 @@ def other_python(directory: Path) -> dict:
 
 
 def failing_tasks(directory: Path) -> dict:
-    """A task may be tried four times, and fails inside its writer, once in each epoch and in each batch write."""
+    """A task may be tried four times, and fails inside its writer, once in each epoch and in a batch write."""
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     import lakecommit  # noqa: PLC0415
     from tests.process.stream_driver import SETTINGS  # noqa: PLC0415
 
-    from .failing_writers import BATCH_POINTS, POINTS, FailingDataSource  # noqa: PLC0415
+    from .failing_writers import AFTER_REPORT, POINTS, FailingDataSource  # noqa: PLC0415
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[2,4]").config(map=SETTINGS).getOrCreate()
@@ -100,11 +100,11 @@ def failing_tasks(directory: Path) -> dict:
     progress = run(
         source.frame(spark), directory / "stream", directory / "c", sink="failing", options=EPOCH_BY_EPOCH | options
     )
-    for number, point in enumerate(BATCH_POINTS):
-        options |= {"points": json.dumps([point]), "notes": str(directory / str(number))}
-        (directory / str(number)).mkdir()
-        frame = spark.range(10 * number, 10 * number + 10, 1, 2)
-        frame.write.format("failing").mode("append").options(**options).save(str(directory / "batch"))
+    # Each failure costs a worker, so that a batch write meets only the one that leaves most behind.
+    options |= {"points": json.dumps([AFTER_REPORT]), "notes": str(directory / "notes")}
+    (directory / "notes").mkdir()
+    frame = spark.range(0, 10, 1, 2)
+    frame.write.format("failing").mode("append").options(**options).save(str(directory / "batch"))
     tidy()
     return {"epochs": [each.batchId for each in progress], "runs": len({str(each.runId) for each in progress})}
 
