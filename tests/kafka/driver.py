@@ -83,13 +83,15 @@ def produce(topic: str, *counts: int) -> None:
     frame.write.format("kafka").option("kafka.bootstrap.servers", driver.address).save()
 
 
-def start(directory: str, *sources: dict[str, str], trigger: dict[str, Any]) -> None:
+def start(directory: str, *sources: dict[str, str], trigger: dict[str, Any], with_state: bool = False) -> None:
     """Starts a stream of several Kafka sources, each with its options, into one table."""
     driver = _this()
     driver.epochs.clear()
     first, *others = [_frame(driver, options) for options in sources]
     for other in others:
         first = first.union(other)
+    if with_state:
+        first = first.dropDuplicates()
     writer = first.writeStream.format("lakecommit").trigger(**trigger)
     driver.query = writer.option("checkpointLocation", f"{directory}/checkpoint").start(f"{directory}/table")
 
@@ -127,7 +129,7 @@ def rows(directory: str) -> int:
 
 
 def forget_last_commit(directory: str) -> None:
-    """As if the driver had died after its last epoch, before Spark wrote that down: it runs the epoch again."""
+    """As if the driver had died after its last epoch, before Spark wrote that down: with state it runs it again."""
     commits = Path(directory, "checkpoint", "commits")
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
     for name in (str(last), f".{last}.crc"):

@@ -72,9 +72,9 @@ def restarts(on_driver: OnDriver, directory: str) -> Runs:
 
 def repeated_epoch(on_driver: OnDriver, directory: str) -> Runs:
     _topic(on_driver, "repeat", 100)
-    first = _one_epoch(on_driver, directory, _source("repeat", 40))
+    first = _one_epoch(on_driver, directory, _source("repeat", 40), with_state=True)
     on_driver(driver.forget_last_commit, directory)
-    on_driver(driver.start, directory, _source("repeat", 40), trigger=AVAILABLE_NOW)
+    on_driver(driver.start, directory, _source("repeat", 40), trigger=AVAILABLE_NOW, with_state=True)
     again = on_driver(driver.finish)
     assert on_driver(driver.rows, directory) == 100
     return [first, again]
@@ -135,8 +135,8 @@ def _topic(on_driver: OnDriver, name: str, *counts: int) -> None:
     on_driver(driver.produce, name, *counts)
 
 
-def _one_epoch(on_driver: OnDriver, directory: str, source: dict[str, str]) -> list[Epoch]:
-    on_driver(driver.start, directory, source, trigger=ONE_EPOCH)
+def _one_epoch(on_driver: OnDriver, directory: str, source: dict[str, str], *, with_state: bool = False) -> list[Epoch]:
+    on_driver(driver.start, directory, source, trigger=ONE_EPOCH, with_state=with_state)
     on_driver(driver.epochs, 1)
     epochs: list[Epoch] = on_driver(driver.stop)
     assert len(epochs) == 1
