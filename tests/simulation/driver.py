@@ -89,7 +89,7 @@ class Driver:
     async def _main(self) -> None:
         if not self._inline:
             self.process.spawn(self._tidy())
-            if self.world.chance(self.world.profile.drains / 8):
+            if self.world.chance(self.world.profile.drains / 3):
                 self.process.spawn(self._drain_some_time())
             if self._come_later:
                 self.process.spawn(self._listen_later())
