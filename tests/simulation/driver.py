@@ -8,24 +8,17 @@ from typing import Any
 
 from lakecommit.cadence import Pace
 from lakecommit.drafts import TableSettings
-from lakecommit.errors import (
-    CommitFailed,
-    ContradictoryState,
-    CorruptState,
-    LakecommitError,
-    LocalDiskFailed,
-    StoreError,
-)
+from lakecommit.errors import LakecommitError
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import CommitUser, Epoch, Report
 from lakecommit.sealing import NOT_KNOWN, Offsets
-from lakecommit.stored_epochs import ManifestMissing
 from lakecommit.table_committer import TableCommitter
 
 from .committing import INLINE_EMPTY_EPOCHS, SCHEMA, end_committer, new_committer
 from .hearing import NAMES, new_listener
 from .process import Process
 from .profile import MINUTE_MS, WAITS, Memory
+from .refusals import is_justified
 from .runs import RunView
 from .spark import Query
 from .tasks import Job, TaskFailed, run_job
@@ -250,31 +243,10 @@ class Driver:
 
     def judge(self, error: LakecommitError) -> None:
         """Errors are right where the store or the disk failed, or where another driver was in the way."""
-        world = self.world
-        world.count(f"queries stopped: {type(error).__name__}")
-        justified = (
-            (isinstance(error, StoreError) and self.troubled)
-            or (isinstance(error, ContradictoryState) and not self.process.alone)
-            or (isinstance(error, ContradictoryState) and self._has_lost_marks)
-            # Another zombie's seal may stand in the place of one that was released, for files that are long gone.
-            or (isinstance(error, ManifestMissing) and self._has_lost_marks and not self.process.alone)
-            or (isinstance(error, LocalDiskFailed) and world.profile.disk_full)
-            or (isinstance(error, CorruptState) and world.profile.disk_damage and "local segment" in str(error))
-            or (isinstance(error, CommitFailed) and "went out of date" in str(error) and self._is_disturbed)
-        )
-        if not justified:
+        self.world.count(f"queries stopped: {type(error).__name__}")
+        users = [query.user for query in self.queries]
+        if not is_justified(error, self.process, users, troubled=self.troubled, stopped=self._stopped):
             raise Violation(f"{self.process.name} is refused for no reason: {type(error).__name__}: {error}") from error
-
-    @property
-    def _has_lost_marks(self) -> bool:
-        """Whether the table has ever forgotten how far a query of this driver was."""
-        return any(query.user in self.world.model.log.once_forgotten for query in self.queries)
-
-    @property
-    def _is_disturbed(self) -> bool:
-        """Whether somebody else may have moved the query on while an epoch of it was being sealed, or the log."""
-        slept = bool(self.process.sleeps and self.world.profile.clean_log)
-        return self._stopped or not self.process.alone or slept
 
     async def _run(self, query: Query, run: RunView) -> None:
         """One run of the query, as Spark's micro-batch execution does it."""
@@ -290,12 +262,12 @@ class Driver:
         while epoch < query.epochs:
             latest = None
             if epoch > planned:
-                if not await process.ask(lambda epoch=epoch: self._plan_offsets(query, epoch)):
+                if not await process.ask(lambda epoch=epoch: query.log_offsets(self.world, process.name, epoch)):
                     raise Concurrent(f"epoch {epoch} of {query.user} was planned by another driver")
                 if not latest_known:
                     latest, latest_known = query.latest(self.world, query.offsets[epoch]), True
             await self._epoch(query, epoch, run, latest)
-            if not await process.ask(lambda epoch=epoch: self._log_commit(query, epoch)):
+            if not await process.ask(lambda epoch=epoch: query.log_commit(self.world, process.name, epoch)):
                 raise Concurrent(f"epoch {epoch} of {query.user} was logged by another driver")
             if self.world.profile.trigger_ms and not self._last:
                 await process.sleep_ms(int(self.world.rng.random() * self.world.profile.trigger_ms))
@@ -315,7 +287,7 @@ class Driver:
         await self._wait(resuming, LONGEST_RESUME_MS)
         if not resuming.done() or resuming.exception() is not None or not resuming.result():
             return
-        if await self.process.ask(lambda: self._log_commit(query, repeated)):
+        if await self.process.ask(lambda: query.log_commit(world, name, repeated)):
             world.note(name, "leaves out", None, f"epoch {repeated} of {query.user}")
             world.count("sealed epochs that Spark need not repeat")
 
@@ -407,23 +379,3 @@ class Driver:
         if self._inline:
             return new_committer(self.process, INLINE_EMPTY_EPOCHS)
         return new_committer(self.process, profile.empty_epochs, profile.patience_ms, self._listeners)
-
-    def _plan_offsets(self, query: Query, epoch: int) -> bool:
-        world = self.world
-        if epoch in query.offsets:
-            return False
-        planned = query.plan(world, epoch)
-        text = f"epoch {epoch} of {query.user}, offsets {planned.fingerprint} {planned.ends}"
-        world.note(self.process.name, "plans", None, text)
-        world.model.expect_epoch(query.user, epoch, planned.fingerprint, query.rows(epoch))
-        return True
-
-    def _log_commit(self, query: Query, epoch: int) -> bool:
-        if epoch in query.commits:
-            return False
-        self.world.model.spark_logs(query.user, epoch)
-        query.commits[epoch] = None
-        self.world.note(
-            self.process.name, "logs", None, f"epoch {epoch} of {query.user} as committed in Spark's checkpoint"
-        )
-        return True

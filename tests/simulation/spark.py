@@ -68,6 +68,25 @@ class Query:
         planned = self.offsets[epoch] = Planned(before.end, before.end + rows, tuple(ends))
         return planned
 
+    def log_offsets(self, world: World, who: str, epoch: int) -> bool:
+        """Plans an epoch; False where another driver has."""
+        if epoch in self.offsets:
+            return False
+        planned = self.plan(world, epoch)
+        text = f"epoch {epoch} of {self.user}, offsets {planned.fingerprint} {planned.ends}"
+        world.note(who, "plans", None, text)
+        world.model.expect_epoch(self.user, epoch, planned.fingerprint, self.rows(epoch))
+        return True
+
+    def log_commit(self, world: World, who: str, epoch: int) -> bool:
+        """Writes the next entry of the commit log; False where another driver has."""
+        if epoch in self.commits:
+            return False
+        world.model.spark_logs(self.user, epoch)
+        self.commits[epoch] = None
+        world.note(who, "logs", None, f"epoch {epoch} of {self.user} as committed in Spark's checkpoint")
+        return True
+
     def latest(self, world: World, planned: Planned) -> dict[str, int]:
         """What the sources have when a run plans its first epoch, by partition. One of two may not tell."""
         if world.rng.random() >= world.profile.backlog:

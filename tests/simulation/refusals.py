@@ -1,0 +1,40 @@
+"""Which errors of a committer are right: it has to say no loudly where it must, and to nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lakecommit.errors import (
+    CommitFailed,
+    ContradictoryState,
+    CorruptState,
+    LakecommitError,
+    LocalDiskFailed,
+    StoreError,
+)
+from lakecommit.stored_epochs import ManifestMissing
+
+from .process import Process
+
+
+def is_justified(
+    error: LakecommitError, process: Process, users: Iterable[str], *, troubled: bool, stopped: bool
+) -> bool:
+    """Whether a driver of the queries of `users` may have met `error`.
+
+    It was `stopped` where an epoch of an earlier run may still be under way.
+    """
+    profile = process.world.profile
+    # The table has forgotten, at some time, how far one of them was.
+    forgotten = any(user in process.world.model.log.once_forgotten for user in users)
+    # Somebody else may have moved a query on while an epoch of it was being sealed, or the log.
+    disturbed = stopped or not process.alone or bool(process.sleeps and profile.clean_log)
+    return (
+        (isinstance(error, StoreError) and troubled)
+        or (isinstance(error, ContradictoryState) and (forgotten or not process.alone))
+        # Another zombie's seal may stand in the place of one that was released, for files that are long gone.
+        or (isinstance(error, ManifestMissing) and forgotten and not process.alone)
+        or (isinstance(error, LocalDiskFailed) and profile.disk_full > 0)
+        or (isinstance(error, CorruptState) and profile.disk_damage > 0 and "local segment" in str(error))
+        or (isinstance(error, CommitFailed) and "went out of date" in str(error) and disturbed)
+    )
