@@ -135,11 +135,9 @@ class _QueryListener(StreamingQueryListener):
         service.begin_run(user)
         # On this thread, which stands for the query's own: a checkpoint that does not answer holds up no other query.
         spark = sessions.session(self._session_id)
-        restart = restart_of(spark, user, sessions.defaults(self._session_id))
-        if restart is None:
-            return
         try:
-            if service.resume(restart) and restart.repeated is not None:
+            restart = restart_of(spark, user, sessions.defaults(self._session_id))
+            if restart is not None and service.resume(restart) and restart.repeated is not None:
                 log_as_committed(spark, user, restart.repeated)
         finally:
             keep_listening(spark)
