@@ -16,7 +16,7 @@ from .epochs import backlogs
 
 pytestmark = pytest.mark.spark
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 WRAPPER = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 DAY_SECONDS = 24 * 60 * 60
 

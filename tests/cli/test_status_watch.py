@@ -306,7 +306,7 @@ def start(table, *arguments, stdout):
 
 def interrupted(process):
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     return process.returncode, errors
 
 

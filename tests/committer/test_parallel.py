@@ -56,6 +56,6 @@ def test_whoever_is_given_up_takes_the_others_along():
         waiting.send(None)
         await asyncio.sleep(0)
         waiting.close()
-        await asyncio.wait_for(ended.wait(), 10)
+        await asyncio.wait_for(ended.wait(), 120)
 
     asyncio.run(scenario())

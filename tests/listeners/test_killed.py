@@ -21,7 +21,7 @@ def start(*arguments):
 
 
 def wait_for(condition, process):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not condition():
         assert process.poll() is None, "the driver ended by itself"
         assert time.monotonic() < deadline

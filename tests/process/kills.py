@@ -67,4 +67,4 @@ def killed_at_steps(start: Start, stream: Stream, proxy: FaultyProxy, kills: Seq
 def _let_go(rule: Rule | None) -> None:
     if rule is not None:
         rule.let_go.set()
-        assert rule.done.wait(60)
+        assert rule.done.wait(240)

@@ -56,7 +56,7 @@ def _wake_beside(successor: Driver, asleep: tuple[Driver, Rule] | None) -> None:
     successor.wait_until(lambda: len(successor.epochs) >= 2, "two epochs of the successor")
     driver, rule = asleep
     rule.let_go.set()
-    assert rule.done.wait(60)
+    assert rule.done.wait(240)
     driver.wake()
     driver.wait()
     assert not driver.ended, driver.text[-8000:]

@@ -70,12 +70,12 @@ def test_a_held_request_waits(direct, through, proxy, fault):
     rule = proxy.rule("PUT", "x$", fault)
     client = threading.Thread(target=lambda: asyncio.run(through.create("x", BODY)))
     client.start()
-    assert rule.met.wait(30)
+    assert rule.met.wait(120)
     assert body_of(direct, "x") == (BODY if fault is Fault.HELD_AFTER else None)
     assert client.is_alive()
     rule.let_go.set()
     client.join(30)
-    assert rule.done.wait(30)
+    assert rule.done.wait(120)
     assert body_of(direct, "x") == (None if fault is Fault.HELD_BEFORE else BODY)
 
 

@@ -32,7 +32,7 @@ def test_killed_in_a_grouped_commit_with_pending_epochs_on_disk(
     assert driver.segments() > 0, "some of what is pending is on local disk"
     driver.kill()
     grouped.let_go.set()
-    assert grouped.done.wait(60)
+    assert grouped.done.wait(240)
     begin, end = epochs_of(grouped.body)
     assert begin == 1
     assert end >= 4, "the commit that was under way held several epochs"

@@ -75,7 +75,7 @@ def killed_behind(start, stream, proxy, pattern: str, moment: Fault, partitions:
     driver.kill()
     for rule in (version, last):
         rule.let_go.set()
-        assert rule.done.wait(60)
+        assert rule.done.wait(240)
     assert len(read_log(stream.place)) == 1
 
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent.parent
 )
 def test_a_workload_publishes_ratios_for_every_sink(workload, tmp_path):
     command = [sys.executable, "-m", "benchmarks", *workload, "--into", str(tmp_path)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=540, check=False)
     assert ended.returncode == 0, ended.stderr[-4000:]
     published = json.loads((tmp_path / f"{workload[0]}-local.json").read_text())
     assert set(published["sinks"]) == {"lakecommit", "delta", "parquet", "nothing"}

@@ -76,7 +76,7 @@ def raw(service) -> socket.socket:
     peer = socket.socket(socket.AF_UNIX)
     # Connecting waits for room in the service's queue; only reading has a limit.
     peer.connect(os.path.join(service.directory, "committer.sock"))
-    peer.settimeout(10)
+    peer.settimeout(120)
     return peer
 
 
@@ -256,8 +256,8 @@ def test_neither_requests_nor_answers_show_options():
 def test_the_service_cleans_up_from_time_to_time_and_once_more_at_its_end(committers, monkeypatch):
     monkeypatch.setattr(service_module, "TIDY_SECONDS", 0.01)
     running = CommitterService(committers, committers)
-    assert committers.tidied.acquire(timeout=10)
-    assert committers.tidied.acquire(timeout=10), "it goes on"
+    assert committers.tidied.acquire(timeout=120)
+    assert committers.tidied.acquire(timeout=120), "it goes on"
     monkeypatch.setattr(service_module, "TIDY_SECONDS", 3600)
     running.close()
     while committers.tidied.acquire(blocking=False):

@@ -1,14 +1,18 @@
-"""Time for as many seeds as are asked for."""
+"""Processes for seeds, which use every core."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+from collections.abc import Iterator
+from multiprocessing.pool import Pool
+
 import pytest
 
-SEEDS_PER_SECOND = 20
 
-
-def pytest_collection_modifyitems(config, items):
-    seconds = config.getoption("--sim-seeds") // SEEDS_PER_SECOND
-    for item in items:
-        if "summary" in getattr(item, "fixturenames", ()) and seconds > float(config.getini("timeout")):
-            item.add_marker(pytest.mark.timeout(seconds))
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """Ends with whatever is still running in it: a test that met its limit leaves its seeds behind."""
+    # Not by fork: the tests have threads.
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as running:
+        yield running

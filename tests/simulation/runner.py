@@ -90,9 +90,14 @@ def traces(start: int, count: int) -> list[str]:
         return [_trace(seed) for seed in range(start, start + count)]
 
 
+def chunks_of(start: int, count: int) -> list[tuple[int, int]]:
+    """Seeds in chunks, each with its first one and its size."""
+    return [(at, min(SEEDS_PER_CHUNK, start + count - at)) for at in range(start, start + count, SEEDS_PER_CHUNK)]
+
+
 def run_chunks(start: int, count: int, jobs: int, fault: str | None = None) -> Iterator[Summary]:
     """Summaries of chunks of seeds, as they are ready."""
-    chunks = [(at, min(SEEDS_PER_CHUNK, start + count - at)) for at in range(start, start + count, SEEDS_PER_CHUNK)]
+    chunks = chunks_of(start, count)
     if jobs == 1:
         for at, size in chunks:
             yield run_seeds(at, size, fault)

@@ -6,11 +6,13 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections import Counter
+from multiprocessing.pool import ApplyResult
 from pathlib import Path
 
 import pytest
 
-from .runner import Summary, run_chunks, traces
+from .runner import Summary, chunks_of, run_seeds, traces
 
 pytestmark = pytest.mark.simulation
 
@@ -91,20 +93,27 @@ INTERESTING = (
 )
 
 
+def pytest_generate_tests(metafunc):
+    if "chunk" in metafunc.fixturenames:
+        chunks = chunks_of(0, metafunc.config.getoption("--sim-seeds"))
+        metafunc.parametrize("chunk", chunks, ids=[f"{start}-{start + size - 1}" for start, size in chunks])
+
+
 @pytest.fixture(scope="module")
-def summary(pytestconfig) -> Summary:
-    summary = Summary()
-    for chunk in run_chunks(0, pytestconfig.getoption("--sim-seeds"), os.cpu_count() or 1):
-        summary.add(chunk)
-    return summary
+def summaries(request, pool) -> dict[tuple[int, int], ApplyResult[Summary]]:
+    """What happened in each chunk of seeds; they run side by side, in the order of the tests."""
+    chunks = chunks_of(0, request.config.getoption("--sim-seeds"))
+    return {chunk: pool.apply_async(run_seeds, chunk) for chunk in chunks}
 
 
-def test_no_seed_breaks_the_protocol(summary):
-    assert not summary.failures, f"{len(summary.failures)} seeds failed; the first:\n{summary.failures[0]}"
+def test_no_seed_breaks_the_protocol(chunk, summaries):
+    failures = summaries[chunk].get().failures
+    assert not failures, f"{len(failures)} seeds failed; the first:\n{failures[0]}"
 
 
-def test_everything_that_can_go_wrong_did(summary):
-    assert [what for what in INTERESTING if not summary.counts[what]] == []
+def test_everything_that_can_go_wrong_did(summaries):
+    counts = sum((each.get().counts for each in summaries.values()), Counter())
+    assert [what for what in INTERESTING if not counts[what]] == []
 
 
 def test_one_seed_gives_one_trace():

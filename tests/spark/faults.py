@@ -79,7 +79,7 @@ def small_batches(spark):
 
 
 def wait_for(event: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while not event():
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.01)

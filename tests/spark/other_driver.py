@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 def drive(scenario: str, directory: Path) -> dict:
     """Runs a scenario in a process of its own and returns what it saw."""
     command = [sys.executable, "-m", "tests.spark.other_driver", scenario, str(directory)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=540, check=False)
     results = [line for line in ended.stdout.splitlines() if line.startswith("RESULT ")]
     assert results, ended.stderr[-4000:]
     return json.loads(results[0].removeprefix("RESULT "))

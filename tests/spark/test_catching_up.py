@@ -41,7 +41,7 @@ def test_without_waiting_everything_is_there_after_draining(spark, tmp_path):
     for epoch in range(3):
         source.add(range(10 * epoch, 10 * epoch + 10))
     write(source.frame(spark), table, tmp_path / "c", commitWait="0").awaitTermination()
-    lakecommit.drain(timeout=60)
+    lakecommit.drain(timeout=240)
     assert ids(spark, table) == list(range(30))
 
 

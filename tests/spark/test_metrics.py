@@ -53,7 +53,7 @@ def _gauges(spark) -> dict[str, int]:
 def _moved(spark, before) -> dict[str, int]:
     """By how much some of them have gone up, once they have; they follow a moment later."""
     names = ("lakecommit.snapshots", "lakecommit.files", "lakecommit.rows")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         now = _gauges(spark)
         moved = {name: now.get(name, 0) - before.get(name, 0) for name in names}
