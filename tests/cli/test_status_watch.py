@@ -301,7 +301,12 @@ def start(table, *arguments, stdout):
     script = Path(sys.executable).with_name("lakecommit")
     command = [script, "status", table.location, "--watch", "--interval", "1", *arguments]
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "200"}
-    return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, env=environment)
+    # A shell that runs the tests in the background has them ignore what Ctrl-C sends, and so would what they start.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, env=environment)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def interrupted(process):
