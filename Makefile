@@ -59,6 +59,7 @@ else
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.slow_table
 	$(BIN)/python -m benchmarks.pending
+	$(BIN)/python -m benchmarks.faulty_s3
 endif
 
 docs: setup ## write docs/options.md anew from the declarations

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lakecommit.errors import InvalidInput
+from lakecommit.storage.answers import Answers
 from lakecommit.storage.base import ObjectInfo
 from lakecommit.storage.local import LocalTree
 
@@ -24,7 +25,8 @@ class Backend:
 
     `prefix` is the location inside the bucket, without slashes around it. `ordered` says that a listing arrives in
     the order of the keys. `bulk_delete` says that one request deletes many keys and does not mind missing ones.
-    `tree` is there for local disk alone.
+    `tree` is there for local disk alone. `answers` says how long to wait for an answer before it is asked for again;
+    None where disk or memory answer, and where the user has said how long to wait.
     """
 
     client: ObjectStore = field(repr=False)
@@ -33,6 +35,7 @@ class Backend:
     ordered: bool
     bulk_delete: bool
     tree: LocalTree | None = None
+    answers: Answers | None = field(default=None, repr=False)
 
     def key(self, path: str) -> str:
         """The key of the object `path`. Refuses what could mean another object than it says."""

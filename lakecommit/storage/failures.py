@@ -47,6 +47,10 @@ RETRIED = frozenset({Kind.TRANSIENT, Kind.CONFLICT})
 """What an idempotent request is repeated for."""
 
 
+class NoAnswer(Exception):
+    """A request was given up because no answer came in time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     kind: Kind
@@ -55,8 +59,13 @@ class Failure:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Classifies what obstore raised. `reason` is short, lower case and free of URLs, names and server text."""
+    """Classifies what obstore raised, or `NoAnswer`.
+
+    `reason` is short, lower case and free of URLs, names and server text.
+    """
     text = str(error)
+    if isinstance(error, NoAnswer):
+        return Failure(Kind.TRANSIENT, "timed out")
     if isinstance(error, NotModifiedError):
         return Failure(Kind.NOT_MODIFIED, "not modified")
     if _CREDENTIAL_SERVICES.search(text):

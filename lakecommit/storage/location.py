@@ -14,6 +14,7 @@ from obstore.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store
 
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.errors import InvalidInput
+from lakecommit.storage.answers import Answers
 from lakecommit.storage.backend import Backend
 from lakecommit.storage.base import Store
 from lakecommit.storage.local import LocalTree
@@ -137,7 +138,14 @@ def _remote(kind: str, bucket: str, prefix: str, settings: StoreSettings) -> Bac
     ordered = kind == "gs" or (kind == "s3" and not bucket.endswith("--x-s3"))
     # A client takes some 20 ms to set up, and most tasks upload nothing large.
     uploads = functools.cache(lambda: _open(kind, bucket, settings.config, client))
-    return Backend(opened, uploads, prefix, ordered=ordered, bulk_delete=kind == "s3")
+    answers = None if "read_timeout" in settings.client else _answers(kind, bucket, tuple(_endpoints(kind, settings)))
+    return Backend(opened, uploads, prefix, ordered=ordered, bulk_delete=kind == "s3", answers=answers)
+
+
+@functools.lru_cache(maxsize=64)
+def _answers(kind: str, bucket: str, endpoints: tuple[str, ...]) -> Answers:
+    """What a process has learned of a store serves its next tasks, too: each of them opens it anew."""
+    return Answers()
 
 
 def _open(kind: str, bucket: str, config: Any, client: Any) -> ObjectStore:
@@ -157,9 +165,12 @@ def _open(kind: str, bucket: str, config: Any, client: Any) -> ObjectStore:
 
 def _plain_http(kind: str, settings: StoreSettings) -> bool:
     """Whether the user points at an http:// endpoint, by option or by environment."""
+    return any(value.lower().startswith("http://") for value in _endpoints(kind, settings))
+
+
+def _endpoints(kind: str, settings: StoreSettings) -> list[str]:
     named = [settings.config.get(key) for key in ("endpoint", "base_url")]
-    given = [value for value in named if value] or [os.environ.get(name, "") for name in _ENDPOINT_VARIABLES[kind]]
-    return any(value.lower().startswith("http://") for value in given)
+    return [value for value in named if value] or [os.environ.get(name, "") for name in _ENDPOINT_VARIABLES[kind]]
 
 
 _ENDPOINT_VARIABLES = {

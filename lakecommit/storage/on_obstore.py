@@ -1,4 +1,8 @@
-"""The store's verbs on obstore. obstore itself never retries: what may be repeated is decided here."""
+"""The store's verbs on obstore. obstore itself never retries: what may be repeated is decided here.
+
+A request that is given up is cancelled, which closes its connection: nothing is asked on it again. It may still take
+effect, at any time. So whatever is repeated is the same each time, and `create` says that it does not know.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import obstore
 
 from lakecommit.clock import Clock
 from lakecommit.errors import AccessDenied, StoreError
+from lakecommit.storage.answers import DELETED_KEY_MS, transfer_ms
 from lakecommit.storage.backend import Backend
 from lakecommit.storage.base import (
     AlreadyThere,
@@ -24,11 +29,11 @@ from lakecommit.storage.base import (
     ObjectInfo,
     Unknown,
 )
-from lakecommit.storage.failures import RETRIED, Failure, Kind, error_of, failure_of
+from lakecommit.storage.failures import RETRIED, Failure, Kind, NoAnswer, error_of, failure_of
 from lakecommit.storage.retry import DEFAULT_POLICY, Backoff, RetryPolicy
 
 if TYPE_CHECKING:
-    from obstore import GetOptions, ObjectMeta
+    from obstore import GetOptions, GetResult, ObjectMeta
 
 PAGE_OBJECTS = 1000
 MAX_WHOLE_BYTES = 1024 * 1024 * 1024
@@ -73,12 +78,16 @@ class ObstoreStore:
     async def create(self, path: str, body: bytes) -> CreateOutcome:
         key = self._backend.key(path)
         client = self._backend.client_for(len(body))
+
+        async def request() -> str | None:
+            return (await obstore.put_async(client, key, body, mode="create", use_multipart=False))["e_tag"]
+
         try:
-            result = await obstore.put_async(client, key, body, mode="create", use_multipart=False)
+            etag = await self._in_time("create", request, transfer_ms(len(body)))
         except Exception as error:
             failure = failure_of(error)
         else:
-            return Created(result["e_tag"])
+            return Created(etag)
         if failure.kind is Kind.EXISTS:
             return AlreadyThere()
         if failure.kind is Kind.CONFLICT:
@@ -96,7 +105,7 @@ class ObstoreStore:
         async def request() -> str | None:
             return (await obstore.put_async(client, key, view, use_multipart=False))["e_tag"]
 
-        answer = await self._attempt(request)
+        answer = await self._attempt("put", request, transfer_ms(view.nbytes))
         if isinstance(answer, Failure):
             raise self._error(answer, "write", path)
         return answer
@@ -105,13 +114,19 @@ class ObstoreStore:
         key = self._backend.key(path)
         options: GetOptions | None = None if known_etag is None else {"if_none_match": known_etag}
 
-        async def request() -> Found | int:
-            result = await obstore.get_async(self._backend.client, key, options=options)
-            if result.meta["size"] > MAX_WHOLE_BYTES:
-                return result.meta["size"]
-            return Found(bytes(await result.bytes_async()), result.meta["e_tag"])
+        async def head() -> GetResult:
+            return await obstore.get_async(self._backend.client, key, options=options)
 
-        answer = await self._attempt(request)
+        async def request(backoff: Backoff) -> Found | int:
+            # The size is known once the answer has begun.
+            result = await self._in_time("get", head, 0, backoff)
+            size = result.meta["size"]
+            if size > MAX_WHOLE_BYTES:
+                return size
+            body = await self._in_time("get", result.bytes_async, transfer_ms(size), backoff)
+            return Found(bytes(body), result.meta["e_tag"])
+
+        answer = await self._repeat(request)
         if isinstance(answer, int):
             raise StoreError(
                 f"{path} has {answer} bytes, more than anything that is read whole ({MAX_WHOLE_BYTES}); neither "
@@ -131,7 +146,7 @@ class ObstoreStore:
         async def request() -> int:
             return (await obstore.head_async(self._backend.client, key))["size"]
 
-        answer = await self._attempt(request)
+        answer = await self._attempt("size", request)
         if not isinstance(answer, Failure):
             return answer
         if answer.kind is Kind.ABSENT:
@@ -146,7 +161,7 @@ class ObstoreStore:
         async def request() -> bytes:
             return bytes(await obstore.get_range_async(self._backend.client, key, start=start, length=length))
 
-        answer = await self._attempt(request)
+        answer = await self._attempt("get_range", request, transfer_ms(length))
         if isinstance(answer, Failure):
             raise self._error(answer, "read", path)
         return answer
@@ -183,7 +198,7 @@ class ObstoreStore:
         async def request() -> None:
             await obstore.delete_async(self._backend.client, keys)
 
-        answer = await self._attempt(request)
+        answer = await self._attempt("delete", request, len(keys) * DELETED_KEY_MS)
         if isinstance(answer, Failure):
             error = self._error(answer, "delete", paths[0])
             if isinstance(error, AccessDenied) or answer.kind is Kind.NO_BUCKET:
@@ -208,31 +223,69 @@ class ObstoreStore:
 
         backoff = Backoff(self._policy, self._clock, self._random)
         stream = begin()
+
+        async def page() -> Sequence[ObjectMeta] | None:
+            return await anext(stream, None)
+
         while True:
             try:
-                chunk = await stream.__anext__()
-            except StopAsyncIteration:
-                return
+                chunk = await self._in_time("list", page, 0, backoff)
             except Exception as error:
                 failure = failure_of(error)
                 if failure.kind not in RETRIED or not await backoff.again():
                     raise self._error(replace(failure, attempts=backoff.attempts), "list", prefix) from None
                 stream = begin()
                 continue
+            if chunk is None:
+                return
             if self._backend.ordered and chunk:
-                after = chunk[-1]["path"]
+                # It goes on from here, so that each page has tries of its own, however many pages there are.
+                after, backoff = chunk[-1]["path"], Backoff(self._policy, self._clock, self._random)
             yield [self._backend.info(meta) for meta in chunk]
 
-    async def _attempt(self, request: Callable[[], Awaitable[T]]) -> T | Failure:
+    async def _attempt(self, verb: str, request: Callable[[], Awaitable[T]], work_ms: int = 0) -> T | Failure:
         """The answer to an idempotent request, repeated inside the bound, or the last failure as a value."""
-        backoff = Backoff(self._policy, self._clock, self._random)
+
+        async def in_time(backoff: Backoff) -> T:
+            return await self._in_time(verb, request, work_ms, backoff)
+
+        return await self._repeat(in_time, work_ms)
+
+    async def _repeat(self, request: Callable[[Backoff], Awaitable[T]], work_ms: int = 0) -> T | Failure:
+        backoff = Backoff(self._policy, self._clock, self._random, work_ms)
         while True:
             try:
-                return await request()
+                return await request(backoff)
             except Exception as error:
                 failure = failure_of(error)
             if failure.kind not in RETRIED or not await backoff.again():
                 return replace(failure, attempts=backoff.attempts)
+
+    async def _in_time(
+        self, verb: str, request: Callable[[], Awaitable[T]], work_ms: int, backoff: Backoff | None = None
+    ) -> T:
+        """What `request` answers. Raises `NoAnswer`, and cancels it, where none comes while another try is possible.
+
+        The last try has as long as the client gives it. `work_ms` is what it takes beside the round trip.
+        """
+        if self._backend.answers is None:
+            return await request()
+        times = self._backend.answers.of(verb, self._policy)
+        attempt = 1 if backoff is None else backoff.attempts
+        patience_ms = times.patience_ms(work_ms, attempt)
+        last = backoff is not None and backoff.is_last(patience_ms)
+        began = time.monotonic()
+        asked = asyncio.ensure_future(request())
+        try:
+            # Real time: a clock that is injected does not know how long a server takes.
+            done, _ = await asyncio.wait({asked}, timeout=None if last else patience_ms / 1000)
+        finally:
+            asked.cancel()
+        if not done:
+            times.missing(attempt)
+            raise NoAnswer
+        times.came((time.monotonic() - began) * 1000, work_ms)
+        return asked.result()
 
     def _error(self, failure: Failure, verb: str, path: str) -> StoreError:
         return error_of(failure, verb, path, self._location)

@@ -20,7 +20,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
@@ -36,6 +36,7 @@ class Fault(enum.Enum):
     SLOW_DOWN = (503, "SlowDown")
     TOO_MANY = (429, "TooManyRequests")
     CONFLICT = (409, "ConditionalRequestConflict")
+    UNANSWERED = "the effect happens, and no answer ever comes: the client has to give up"
     HELD_BEFORE = "nothing happens until it is let go, and nothing then: the connection is closed"
     HELD_AFTER = "the effect happens, and nothing more until it is let go: the connection is closed"
     HELD_LATE = "nothing happens until it is let go; then the effect happens, whether anybody waits for it or not"
@@ -45,6 +46,8 @@ HELD = frozenset({Fault.HELD_BEFORE, Fault.HELD_AFTER, Fault.HELD_LATE})
 ANY_REQUEST = (Fault.LOST, Fault.RESET, Fault.DELAYED, Fault.INTERNAL_ERROR, Fault.SLOW_DOWN, Fault.TOO_MANY)
 # S3 answers so only to what changes something.
 CHANGES = (*ANY_REQUEST, Fault.CONFLICT)
+# Half of what goes wrong is never answered, half is refused.
+SILENCE_AND_REFUSALS = (*(Fault.UNANSWERED,) * 3, Fault.INTERNAL_ERROR, Fault.SLOW_DOWN, Fault.TOO_MANY)
 
 
 @dataclass(eq=False)
@@ -69,13 +72,14 @@ class Chaos:
     """Faults by chance, the same for the same seed: a request's fate follows from what it is, not from when it comes.
 
     `in_a_row` bounds how often one object's requests of a kind fail before one goes through: a client that tries more
-    often than that always gets there.
+    often than that always gets there. `faults` are those to choose from, all by default that fit a request.
     """
 
     seed: int = 0
     rate: float = 0.0
     in_a_row: int = 3
     longest_delay_s: float = 0.2
+    faults: Sequence[Fault] = ()
 
     def fault(self, method: str, key: str, number: int) -> tuple[Fault | None, float]:
         """What happens to the `number`-th request of this kind, and how long it takes where it is late."""
@@ -85,7 +89,7 @@ class Chaos:
         chance, choice, delay = (int.from_bytes(digest[i : i + 4], "big") / 2**32 for i in (0, 4, 8))
         if chance >= self.rate:
             return None, 0.0
-        faults = CHANGES if method in {"PUT", "DELETE"} else ANY_REQUEST
+        faults = self.faults or (CHANGES if method in {"PUT", "DELETE"} else ANY_REQUEST)
         return faults[int(choice * len(faults))], delay * self.longest_delay_s
 
 
@@ -178,6 +182,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault is Fault.LOST:
             self._effect(body)
             self._close()
+        elif fault is Fault.UNANSWERED:
+            self._effect(body)
+            self._wait_for_the_end()
         elif fault is Fault.RESET:
             self._close()
         elif fault is None or fault is Fault.DELAYED:
@@ -202,6 +209,13 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is Fault.HELD_LATE:
             self._effect(body)
         self._close()
+
+    def _wait_for_the_end(self) -> None:
+        """Until the client has closed the connection."""
+        self.close_connection = True
+        self.connection.settimeout(HELD_SECONDS)
+        with contextlib.suppress(OSError):
+            self.connection.recv(1)
 
     def _effect(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         connection = http.client.HTTPConnection(*self.server.upstream, timeout=60)

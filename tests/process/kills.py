@@ -20,6 +20,8 @@ STEPS = {
     "seal": r"/seals/0*{epoch}\.avro",
     "version": r"_delta_log/0*{version}\.json",
 }
+# Nothing is given up while a request stands still.
+WAITING = {"store.read_timeout": "300s"}
 MOMENTS = (Fault.HELD_BEFORE, Fault.HELD_AFTER, Fault.HELD_LATE)
 
 
@@ -50,7 +52,7 @@ def killed_at_steps(start: Start, stream: Stream, proxy: FaultyProxy, kills: Seq
         epoch = Objects.of(stream.place).newest_seal + 2
         rule = proxy.rule("PUT", STEPS[step].format(epoch=epoch, version=epoch + 1), moment)
         print(f"kill at the {step} of epoch {epoch}: {moment.name}")
-        driver = start(stream.job())
+        driver = start(stream.job(options=WAITING))
         driver.wait_until(rule.met.is_set, f"{step} of epoch {epoch}")
         _let_go(late)
         driver.kill()

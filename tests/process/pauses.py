@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .evidence import Objects
 from .faulty_proxy import Fault, FaultyProxy, Rule
-from .kills import STEPS, Start
+from .kills import STEPS, WAITING, Start
 from .processes import Driver
 from .streams import Stream
 
@@ -40,7 +40,7 @@ def paused_at_steps(start: Start, stream: Stream, proxy: FaultyProxy, pauses: Se
         epoch = Objects.of(stream.place).newest_seal + 3
         rule = proxy.rule("PUT", STEPS[step].format(epoch=epoch, version=epoch + 1), moment)
         print(f"pause at the {step} of epoch {epoch}: {moment.name}")
-        driver = start(stream.job())
+        driver = start(stream.job(options=WAITING))
         _wake_beside(driver, asleep)
         driver.wait_until(rule.met.is_set, f"{step} of epoch {epoch}")
         driver.pause()

@@ -23,8 +23,8 @@ def direct(place_on_s3):
 
 @pytest.fixture
 def through(place_on_s3, proxy):
-    """Never tries again, so that a test sees each fault by itself."""
-    options = {**place_on_s3.store_options, "endpoint": proxy.endpoint}
+    """Never tries again nor gives up, so that a test sees each fault by itself."""
+    options = {**place_on_s3.store_options, "endpoint": proxy.endpoint, "read_timeout": "300s"}
     return open_store(place_on_s3.location, options, policy=RetryPolicy(attempts=1))
 
 
@@ -63,6 +63,15 @@ def test_a_refusal_has_no_effect(direct, through, proxy, fault, outcome):
     assert isinstance(asyncio.run(through.create("x", BODY)), outcome)
     assert body_of(direct, "x") is None
     assert isinstance(asyncio.run(through.create("x", BODY)), Created), "a rule is for one request"
+
+
+def test_what_is_never_answered_has_taken_effect(direct, through, proxy, place_on_s3):
+    proxy.rule("PUT", "x$", Fault.UNANSWERED)
+    options = {**place_on_s3.store_options, "endpoint": proxy.endpoint}
+    asked_again = open_store(place_on_s3.location, options, policy=RetryPolicy(answer_ms=200))
+    assert isinstance(asyncio.run(asked_again.create("x", BODY)), Unknown)
+    assert body_of(direct, "x") == BODY
+    assert isinstance(asyncio.run(through.create("x", BODY)), AlreadyThere)
 
 
 @pytest.mark.parametrize("fault", [Fault.HELD_BEFORE, Fault.HELD_AFTER, Fault.HELD_LATE])

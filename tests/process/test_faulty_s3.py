@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .evidence import Objects
-from .faulty_proxy import Chaos, Fault, faulty_proxy
+from .faulty_proxy import SILENCE_AND_REFUSALS, Chaos, Fault, faulty_proxy
 from .kills import killed_at_random_moments
 from .streams import stream_on_s3
 
@@ -31,6 +31,20 @@ def test_answers_that_are_lost_and_refusals_at_every_step(start, tmp_path, place
     start(stream.job()).finish()
     assert [rule.pattern.pattern for rule in rules if not rule.met.is_set()] == []
     assert len(Objects.of(stream.place).manifests) == 2 * stream.files
+    assert_exactly_once(stream)
+
+
+@pytest.mark.soak
+def test_answers_that_never_come_and_refusals_by_chance(
+    start, tmp_path, seed, rng, place_on_s3, local_s3, assert_exactly_once
+):
+    """`benchmarks/faulty_s3.py` says how long that takes."""
+    chaos = Chaos(seed, rate=0.1, faults=SILENCE_AND_REFUSALS)
+    with faulty_proxy(local_s3.endpoint, chaos) as proxy:
+        stream = stream_on_s3(tmp_path, 40, place_on_s3, proxy.endpoint)
+        start(stream.job()).finish()
+        print({fault.name: times for fault, times in proxy.met.items()})
+        assert proxy.met[Fault.UNANSWERED] > 0
     assert_exactly_once(stream)
 
 

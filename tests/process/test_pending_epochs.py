@@ -8,13 +8,12 @@ from lakecommit.state import layout
 
 from .evidence import Objects, read_log
 from .faulty_proxy import Fault
-from .kills import STEPS
+from .kills import STEPS, WAITING
 from .streams import ROWS_A_FILE, stream_on_s3
 
 pytestmark = pytest.mark.spark
 PENDING = 2
-# Nothing is given up while a test lets a request stand still.
-BEHIND = {"commitWait": "0", "store.read_timeout": "300s"}
+BEHIND = {"commitWait": "0", **WAITING}
 
 
 @pytest.mark.soak
@@ -24,7 +23,7 @@ def test_a_successor_with_other_partitions_commits_what_was_sealed(
     """Version 3 would hold epoch 2, and is never created by the first driver."""
     stream = stream_on_s3(tmp_path, 5, place_on_s3, proxy.endpoint)
     version = proxy.rule("PUT", rf"_delta_log/0*{PENDING + 1}\.json", Fault.HELD_BEFORE)
-    first = start(stream.job(partitions=2))
+    first = start(stream.job(partitions=2, options=WAITING))
     first.wait_until(version.met.is_set, f"the version of epoch {PENDING}")
     first.kill()
     version.let_go.set()

@@ -7,6 +7,7 @@ import re
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -43,7 +44,8 @@ class FaultyS3(ThreadingHTTPServer):
     """Answers like S3 unless `faults` has something to say about the next request.
 
     A fault is a status, a (status, error code), or one of: "reset", "hang", "lost" (the effect happens, the response
-    does not), "torn" (the body ends early), "delete-error" (a bulk delete whose last key fails).
+    does not), "torn" (the body ends early), "delete-error" (a bulk delete whose last key fails), "silent" (nothing
+    ever happens, until the client leaves), "silent-after" (the same after the effect).
     """
 
     daemon_threads = True
@@ -53,7 +55,11 @@ class FaultyS3(ThreadingHTTPServer):
         self.objects: dict[str, bytes] = {}
         self.faults: list[object] = []
         self.seen: list[str] = []
+        self.peers: list[tuple[str, int]] = []
         self.page_keys = 1000
+        self.slow_s = 0.0
+        self.left = threading.Event()
+        """A client has closed the connection on which it was told nothing."""
         self.released = threading.Event()
 
     def open(self, clock: InstantClock, *, policy: RetryPolicy | None = None, **options: str) -> Store:
@@ -101,6 +107,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _any(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.seen.append(self.command)
+        self.server.peers.append(self.client_address)
+        if self.server.slow_s:
+            time.sleep(self.server.slow_s)
         fault = self.server.faults.pop(0) if self.server.faults else None
         if isinstance(fault, int):
             self._answer(fault, _error("SomeCode"))
@@ -111,8 +120,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "hang":
             self.server.released.wait(30)
             self._reset()
+        elif fault in ("silent", "silent-after"):
+            if fault == "silent-after":
+                self._effect(body, "silent")
+            self._wait_for_the_end()
         elif fault == "lost":
-            self._effect(body, None)
+            self._effect(body, "lost")
             self._reset()
         else:
             self._effect(body, fault)
@@ -176,6 +189,19 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
         self.close_connection = torn
+
+    def _wait_for_the_end(self) -> None:
+        self.close_connection = True
+        self.connection.settimeout(0.05)
+        while not self.server.released.is_set():
+            try:
+                if not self.connection.recv(1):
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        self.server.left.set()
 
     def _reset(self) -> None:
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
