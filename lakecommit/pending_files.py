@@ -15,11 +15,11 @@ import tempfile
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import IO
 
 from lakecommit.errors import LocalDiskFailed
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.segments import Segment, reason_of
+from lakecommit.segment_files import SegmentFiles, unnamed_file
+from lakecommit.segments import Segment, SegmentFile, reason_of
 
 LIMIT_BYTES = 32 * 1024 * 1024
 SEGMENT_BYTES = 4 * 1024 * 1024
@@ -29,8 +29,9 @@ class PendingFiles:
     """Manifests by commit user and epoch, with at most `limit_bytes` of them in memory.
 
     A segment takes about `segment_bytes`; an epoch is never split, so one that is larger is a segment of its own.
-    `local_dir` is where segments are, the system's temporary directory if None. `new_file` gives an empty buffered
-    file that is deleted when it is closed. For one thread alone; writing a segment takes milliseconds.
+    `local_dir` is where segments are, the system's temporary directory if None: those of a user share few files, which
+    are few descriptors. `new_file` gives another empty file for each segment, which is gone when it is closed. For one
+    thread alone; writing a segment takes milliseconds.
     """
 
     def __init__(
@@ -39,12 +40,12 @@ class PendingFiles:
         limit_bytes: int = LIMIT_BYTES,
         segment_bytes: int = SEGMENT_BYTES,
         local_dir: str | None = None,
-        new_file: Callable[[], IO[bytes]] | None = None,
+        new_file: Callable[[], SegmentFile] | None = None,
     ) -> None:
         self._limit_bytes = limit_bytes
         self._segment_bytes = segment_bytes
         self._local_dir = local_dir
-        self._new_file = new_file or self._unnamed_file
+        self._new_file = new_file
         self._queues: dict[CommitUser, _Queue] = {}
 
     @property
@@ -63,13 +64,13 @@ class PendingFiles:
         Where local disk does not take what has to make room, `LocalDiskFailed` is raised, the epoch is not added and
         everything that was added before is still there.
         """
-        queue = self._queues.get(user) or _Queue(epoch, epoch)
+        queue = self._queues.get(user) or _Queue(epoch, epoch, self._new_file or self._shared_files().new_part)
         if epoch != queue.end:
             raise ValueError(f"epoch {epoch} of {user} does not follow epoch {queue.end - 1}, its newest one here")
         kept = tuple(manifests)
         size = _memory_of(kept)
         if size >= min(self._segment_bytes, self._limit_bytes) and self.memory_bytes + size > self._limit_bytes:
-            queue.keep(self._segment(user, epoch, [kept]))
+            queue.keep(self._segment(queue, user, epoch, [kept]))
         else:
             while self.memory_bytes + size > self._limit_bytes:
                 self._spill()
@@ -106,13 +107,13 @@ class PendingFiles:
         """Moves the newest epochs in memory of the user who has most there to a segment."""
         user, queue = max(self._queues.items(), key=lambda each: each[1].held_bytes)
         first, epochs = queue.newest_held(self._segment_bytes)
-        segment = self._segment(user, first, epochs)
+        segment = self._segment(queue, user, first, epochs)
         queue.let_go_of_newest(len(epochs))
         queue.keep(segment)
 
-    def _segment(self, user: CommitUser, first: Epoch, epochs: Sequence[Sequence[bytes]]) -> Segment:
+    def _segment(self, queue: _Queue, user: CommitUser, first: Epoch, epochs: Sequence[Sequence[bytes]]) -> Segment:
         try:
-            return Segment(self._new_file(), user, first, epochs)
+            return Segment(queue.new_file(), user, first, epochs)
         except OSError as error:
             needed = sum(len(manifest) for manifests in epochs for manifest in manifests)
             raise LocalDiskFailed(
@@ -121,8 +122,8 @@ class PendingFiles:
                 "lost, it goes on with what is pending"
             ) from error
 
-    def _unnamed_file(self) -> IO[bytes]:
-        return tempfile.TemporaryFile(dir=self._local_dir, prefix="lakecommit-")
+    def _shared_files(self) -> SegmentFiles:
+        return SegmentFiles(lambda: unnamed_file(self._local_dir))
 
     def _where(self) -> str:
         try:
@@ -138,6 +139,7 @@ class _Queue:
 
     begin: Epoch
     end: Epoch
+    new_file: Callable[[], SegmentFile]
     held: dict[Epoch, tuple[bytes, ...]] = field(default_factory=dict)
     held_bytes: int = 0
     segments: list[Segment] = field(default_factory=list)

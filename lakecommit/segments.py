@@ -1,7 +1,7 @@
 """Local files that hold the manifests of pending epochs for a while.
 
-A segment is a run of epochs of one commit user, written once, in a file of its own. Each epoch is one record that
-describes itself, so that it can be read alone and nothing else is ever taken for it:
+A segment is a run of epochs of one commit user, written once, in a place of its own (`segment_files`). Each epoch is
+one record that describes itself, so that it can be read alone and nothing else is ever taken for it:
 
     magic, format version, epoch, length of the user's name, number of manifests | SHA-256 of all but itself
     the user's name | the length of each manifest | the manifests
@@ -17,7 +17,7 @@ import struct
 from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import IO
+from typing import Protocol
 
 from lakecommit.errors import CorruptState
 from lakecommit.model import CommitUser, Epoch
@@ -29,10 +29,24 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 _HEAD_BYTES = _DESCRIPTION.size + _DIGEST_BYTES
 
 
+class SegmentFile(Protocol):
+    """What a segment needs of a file, or of its part of one."""
+
+    def write(self, data: bytes, /) -> int: ...
+
+    def flush(self) -> None: ...
+
+    def seek(self, position: int, /) -> int: ...
+
+    def read(self, size: int, /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
 class Segment:
     """The manifests of the epochs from `first` to `last` of `user`, in a file that is gone once it is closed."""
 
-    def __init__(self, file: IO[bytes], user: CommitUser, first: Epoch, epochs: Iterable[Sequence[bytes]]) -> None:
+    def __init__(self, file: SegmentFile, user: CommitUser, first: Epoch, epochs: Iterable[Sequence[bytes]]) -> None:
         """Writes the manifests of each epoch in turn to the empty `file`.
 
         All of it has reached the operating system afterwards. Whatever goes wrong closes the file and is passed on.
