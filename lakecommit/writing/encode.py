@@ -49,8 +49,9 @@ def encode(
 
     `name` makes a file's base name from its number (0, 1, 2… in the order in which they are given). Memory is bounded
     as `WriterSettings` says. The rows of the first few partition values are encoded as they come, those of all others
-    are sorted on local disk first, so that a value has one file unless its size asks for more. Raises `InvalidInput`
-    where the column that the settings name for event times is not there or holds none.
+    are sorted on local disk first, so that a value has one file unless its size asks for more; a NaN that comes late
+    may take one more. Raises `InvalidInput` where the column that the settings name for event times is not there or
+    holds none.
     """
     encoder = _Encoder(plan, settings, name)
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakecommit.watermark import storable
+from lakecommit.writing.floats import Path, float_columns, nan_columns
 from lakecommit.writing.partitions import PartitionKey
 from lakecommit.writing.settings import WriterSettings
 from lakecommit.writing.spool import Spool
@@ -82,6 +84,9 @@ class RowSink:
         self._waiting_rows = 0
         self.buffered_bytes = 0
         self._file: _OpenFile | None = None
+        self._floats = float_columns(schema)
+        # Floating-point columns that may still state bounds in a file's footer: no NaN was seen in them.
+        self._bounded = frozenset(self._floats)
         # Arrow bytes that become one encoded byte, learnt from the row groups before.
         self._expansion = 1.0
 
@@ -105,10 +110,17 @@ class RowSink:
         if not self._waiting:
             return
         table = pa.Table.from_batches(self._waiting, self._schema)
+        with_nan = nan_columns(table, self._floats)
+        if self._file is not None and with_nan & self._bounded:
+            # Its row groups have stated bounds, and a file states those of a column everywhere or nowhere. After this
+            # no column does, so that a sink ends one file early and no more, however NaNs come.
+            yield self._complete()
+            self._bounded = frozenset()
+        self._bounded -= with_nan
         if self._file is None:
-            self._file = _OpenFile(table, self._leaves, self._settings, self._event_column)
+            self._file = _OpenFile(table, self._leaves, self._settings, self._event_column, self._bounded)
         arrow_bytes, self._waiting, self._waiting_rows, self.buffered_bytes = self.buffered_bytes, [], 0, 0
-        encoded_bytes = self._file.write(table)
+        encoded_bytes = self._file.write(table, with_nan)
         self._expansion = max(1.0, arrow_bytes / max(1, encoded_bytes))
         target = self._settings.target_file_size_bytes
         # The last sixteenth is not worth a row group of its own.
@@ -162,10 +174,18 @@ class RowSink:
 
 
 class _OpenFile:
-    """A file that is being written. `first` is what its first row group will hold; it is not written yet."""
+    """A file that is being written. `first` is what its first row group will hold; it is not written yet.
+
+    No table with a NaN in one of the `bounded` columns may be written to it.
+    """
 
     def __init__(
-        self, first: pa.Table, leaves: tuple[Leaf, ...], settings: WriterSettings, event_column: str | None
+        self,
+        first: pa.Table,
+        leaves: tuple[Leaf, ...],
+        settings: WriterSettings,
+        event_column: str | None,
+        bounded: frozenset[Path],
     ) -> None:
         self.spool = Spool(settings.spool_bytes, settings.local_dir)
         self.rows = 0
@@ -180,6 +200,7 @@ class _OpenFile:
             first.schema,
             compression=settings.compression,
             use_dictionary=_dictionary_columns(first),
+            write_statistics=_statistics_columns(first.schema, bounded),
             use_compliant_nested_type=True,
             store_schema=False,
             store_decimal_as_integer=True,
@@ -192,10 +213,10 @@ class _OpenFile:
     def size_bytes(self) -> int:
         return self.spool.size_bytes
 
-    def write(self, table: pa.Table) -> int:
+    def write(self, table: pa.Table, with_nan: frozenset[Path]) -> int:
         before = self.spool.size_bytes
         self._writer.write_table(table, row_group_size=table.num_rows)
-        self._observed.add(table)
+        self._observed.add(table, with_nan)
         if self._event_column is not None:
             times = EventTimes.of(table.column(self._event_column))
             self.event_times = times if self.event_times is None else self.event_times.joined(times)
@@ -220,8 +241,7 @@ def _dictionary_columns(first: pa.Table) -> list[str]:
     Spark looks for the value of a filter in a column's dictionary, where it does not find -0.0 for 0.0, and skips rows
     that it would otherwise return.
     """
-    columns = (column for field in first.schema for column in _parquet_columns(field.name, field.type))
-    candidates = [path for path, data_type in columns if not pa.types.is_floating(data_type)]
+    candidates = _columns_but_floats(first.schema)
     if first.num_rows < _ROWS_WORTH_A_SAMPLE:
         return candidates
     # The same places each time, and without a step: values often come round in a period of their own.
@@ -230,6 +250,26 @@ def _dictionary_columns(first: pa.Table) -> list[str]:
     flat = [name for name in first.schema.names if name in candidates]
     unique = {name for name in flat if _hardly_repeats(first.column(name).take(places))}
     return [path for path in candidates if path not in unique]
+
+
+def _statistics_columns(schema: pa.Schema, bounded: frozenset[Path]) -> list[str]:
+    """The Parquet columns that get bounds in footer and page index: all but floating-point ones that are not `bounded`.
+
+    Delta's own writer decides that for each row group; this encoder is told once for a file.
+    """
+    return _columns_but_floats(schema, {".".join(path) for path in bounded})
+
+
+def _columns_but_floats(schema: pa.Schema, but: Collection[str] = ()) -> list[str]:
+    """The paths of all Parquet columns but the floating-point ones, and of those that are named in `but`.
+
+    Names may have dots, so that two columns may have one path; if one of them is a floating-point column, it is left
+    out for both.
+    """
+    columns = [column for field in schema for column in _parquet_columns(field.name, field.type)]
+    floats = {path for path, data_type in columns if pa.types.is_floating(data_type)}
+    times = Counter(path for path, _ in columns)
+    return [path for path, _ in columns if path not in floats or (path in but and times[path] == 1)]
 
 
 def _hardly_repeats(sample: pa.ChunkedArray) -> bool:

@@ -1,8 +1,8 @@
 """Delta's file statistics, from the footer that the encoder has just produced.
 
 Bounds are true, not always tight: where a bound cannot be said in JSON, or would not be a bound for every reader, it is
-left out, and readers then read the file. What a footer cannot say (whether a column has NaNs, how many lists are null)
-is counted while the file is written.
+left out, and readers then read the file. What a footer cannot say (bounds of columns with NaNs, how many lists are
+null) is gathered while the file is written.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakecommit.schema import DataType, Field, Primitive, Struct
+from lakecommit.writing.floats import FloatBounds, Path, values_at
 
 STRING_PREFIX = 32
 _LAST_CHARACTER = "\U0010ffff"
@@ -34,14 +34,13 @@ class Leaf:
     `column` is None for a list or map: it has no Parquet column of its own.
     """
 
-    path: tuple[str, ...]
+    path: Path
     type: DataType
     column: int | None
 
     @property
-    def needs_values(self) -> bool:
-        """Whether the footer alone does not tell enough."""
-        return self.column is None or self.type in (Primitive("float"), Primitive("double"))
+    def is_float(self) -> bool:
+        return self.type in (Primitive("float"), Primitive("double"))
 
 
 def stats_leaves(fields: Iterable[Field], stats_columns: Iterable[str]) -> tuple[Leaf, ...]:
@@ -56,22 +55,32 @@ def stats_leaves(fields: Iterable[Field], stats_columns: Iterable[str]) -> tuple
 
 
 class Observed:
-    """What is counted of one file's rows while they are written."""
+    """What is seen of one file's rows while they are written, for the leaves of which the footer tells too little."""
 
     def __init__(self, leaves: tuple[Leaf, ...]) -> None:
-        self._leaves = tuple(leaf for leaf in leaves if leaf.needs_values)
-        self.with_nan: set[tuple[str, ...]] = set()
-        self.null_lists: dict[tuple[str, ...], int] = {leaf.path: 0 for leaf in self._leaves if leaf.column is None}
+        self._lists = tuple(leaf.path for leaf in leaves if leaf.column is None)
+        self._floats = {leaf.path: FloatBounds() for leaf in leaves if leaf.is_float}
+        self._with_nan: set[Path] = set()
+        self._nulls = dict.fromkeys((*self._lists, *self._floats), 0)
 
-    def add(self, table: pa.Table) -> None:
-        for leaf in self._leaves:
-            values = table.column(leaf.path[0])
-            if len(leaf.path) > 1:
-                values = pc.struct_field(values, list(leaf.path[1:]))
-            if leaf.column is None:
-                self.null_lists[leaf.path] += values.null_count
-            elif leaf.path not in self.with_nan and pc.any(pc.is_nan(values)).as_py():
-                self.with_nan.add(leaf.path)
+    def add(self, table: pa.Table, with_nan: frozenset[Path]) -> None:
+        """`with_nan` has at least those leaves that hold a NaN in `table`."""
+        self._with_nan |= with_nan
+        for path in self._nulls:
+            values = values_at(table, path)
+            self._nulls[path] += values.null_count
+            if path in self._floats:
+                self._floats[path].add(values)
+
+    def bounds_of(self, path: Path) -> _Bounds | None:
+        """None for a leaf of which the footer tells enough."""
+        if path not in self._nulls:
+            return None
+        if path not in self._floats:
+            return _Bounds(None, None, self._nulls[path])
+        bounds = self._floats[path]
+        # Spark orders NaN above every other value, and JSON has no word for it.
+        return _Bounds(bounds.low, None if path in self._with_nan else bounds.high, self._nulls[path])
 
 
 def stats_json(footer: pq.FileMetaData, leaves: tuple[Leaf, ...], observed: Observed) -> str:
@@ -80,17 +89,14 @@ def stats_json(footer: pq.FileMetaData, leaves: tuple[Leaf, ...], observed: Obse
     highs: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
     for leaf in leaves:
-        if leaf.column is None:
-            _place(nulls, leaf.path, str(observed.null_lists[leaf.path]))
-            continue
-        bounds = _bounds_of(footer, leaf.column)
+        bounds = observed.bounds_of(leaf.path)
+        if bounds is None:
+            assert leaf.column is not None
+            bounds = _bounds_of(footer, leaf.column)
         if bounds.nulls is not None:
             _place(nulls, leaf.path, str(bounds.nulls))
-        if bounds.low is None or bounds.high is None:
-            continue
-        low = _low_json(bounds.low, leaf.type)
-        # Spark orders NaN above every other value, and JSON has no word for it.
-        high = None if leaf.path in observed.with_nan else _high_json(bounds.high, leaf.type)
+        low = None if bounds.low is None else _low_json(bounds.low, leaf.type)
+        high = None if bounds.high is None else _high_json(bounds.high, leaf.type)
         if low is not None:
             _place(lows, leaf.path, low)
         if high is not None:
@@ -103,7 +109,7 @@ def stats_json(footer: pq.FileMetaData, leaves: tuple[Leaf, ...], observed: Obse
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Raw Parquet values; None where a row group does not tell (values too long, nothing but NaN) or all is null."""
+    """Raw Parquet values; None where a row group does not tell (values too long) or there are none."""
 
     low: Any
     high: Any
