@@ -1,7 +1,8 @@
 """The writers that Spark ships to its workers, one object for planning, tasks and commit.
 
 A writer is built in a planning worker, where it asks the committer for its plan; pickled into each task, where `write`
-runs; and built again (stream) or unpickled (batch) in a commit worker, where `commit` hands the reports over.
+runs; and built again without a plan (stream) or unpickled (batch) in a commit worker, where `commit` hands the reports
+over, or `abort` is called. What fails in `abort` is all that Spark would tell of the write, so that nothing may.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from lakecommit.errors import ContradictoryState, LakecommitError
+from lakecommit.errors import ContradictoryState
 from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
 from lakecommit.options import parse_options
 from lakecommit.spark_ext import committer_link
+from lakecommit.spark_ext.failures import sentence_first
 from lakecommit.spark_ext.task import run_task, sealed_already
 from lakecommit.state.codec import encode_report
 from lakecommit.storage.location import absolute
-from lakecommit.wire import Request, Verb
+from lakecommit.wire import Answer, Request, Verb
 
 _log = logging.getLogger("lakecommit.spark")
 
@@ -39,18 +41,25 @@ class BatchWriter(DataSourceArrowWriter):
         self._schema = schema
         self._options = everywhere(options)
         self._user = CommitUser(f"{BATCH_PREFIX}{uuid.uuid4()}")
-        self._planned = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=False)).answer
+        with sentence_first(f"planning {self}"):
+            self._planned = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=False)).answer
+
+    def __str__(self) -> str:
+        return f"a write to {_path(self._options)}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        # Inside foreachBatch the streaming properties of the outer query are set; a batch write has its own identity.
-        attempt = _attempt(self._user, Epoch(0), _context())
-        if self._planned.skip:
-            return _message(Report(attempt, skipped=True))
-        options = parse_options(self._options, streaming=False, defaults=self._planned.defaults)
-        return _message(run_task(iterator, attempt, self._planned.plan, options))
+        with sentence_first(f"a task of {self}"):
+            # Inside foreachBatch the streaming properties of the outer query are set; a batch write has its own
+            # identity.
+            attempt = _attempt(self._user, Epoch(0), _context())
+            if self._planned.skip:
+                return _message(Report(attempt, skipped=True))
+            options = parse_options(self._options, streaming=False, defaults=self._planned.defaults)
+            return _message(run_task(iterator, attempt, self._planned.plan, options))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        committer_link.submit(self._request(Verb.COMMIT_BATCH, messages))
+        with sentence_first(f"committing {self}"):
+            committer_link.submit(self._request(Verb.COMMIT_BATCH, messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Has deleted what was staged where a report is missing: Spark calls this also after a failed commit, whose
@@ -60,7 +69,7 @@ class BatchWriter(DataSourceArrowWriter):
             return
         try:
             committer_link.submit(self._request(Verb.ABORT_BATCH, messages))
-        except LakecommitError as error:
+        except Exception as error:
             _log.warning("what batch write %s has staged is left to 'lakecommit clean': %s", self._user, error)
 
     def _request(self, verb: Verb, messages: Sequence[WriterCommitMessage | None]) -> Request:
@@ -68,32 +77,43 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    def __init__(self, options: Mapping[str, str], schema: str) -> None:
+    """`plans` is false in commit workers: there nothing is written, and a plan that is refused would hide what the
+    commit was refused for."""
+
+    def __init__(self, options: Mapping[str, str], schema: str, *, plans: bool) -> None:
         self._schema = schema
         self._options = everywhere(options)
-        submitted = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=True))
-        self._planned, self._inline = submitted.answer, submitted.inline
+        self._planned, self._inline = Answer(), False
+        if plans:
+            with sentence_first(f"planning {self}"):
+                submitted = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=True))
+                self._planned, self._inline = submitted.answer, submitted.inline
+
+    def __str__(self) -> str:
+        return f"an epoch for {_path(self._options)}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        context = _context()
-        user = CommitUser(_property(context, "sql.streaming.queryId"))
-        epoch = Epoch(int(_property(context, "streaming.sql.batchId")))
-        attempt = _attempt(user, epoch, context)
-        options = parse_options(self._options, streaming=True, defaults=self._planned.defaults)
-        if epoch <= self._planned.done.get(user, -1) or (self._inline and sealed_already(user, epoch, options)):
-            return _message(Report(attempt, skipped=True))
-        return _message(run_task(iterator, attempt, self._planned.plan, options))
+        with sentence_first(f"a task of {self}"):
+            context = _context()
+            user = CommitUser(_property(context, "sql.streaming.queryId"))
+            epoch = Epoch(int(_property(context, "streaming.sql.batchId")))
+            attempt = _attempt(user, epoch, context)
+            options = parse_options(self._options, streaming=True, defaults=self._planned.defaults)
+            if epoch <= self._planned.done.get(user, -1) or (self._inline and sealed_already(user, epoch, options)):
+                return _message(Report(attempt, skipped=True))
+            return _message(run_task(iterator, attempt, self._planned.plan, options))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
-        request = Request(
-            Verb.COMMIT_EPOCH,
-            self._options,
-            self._schema,
-            streaming=True,
-            epoch=batchId,
-            reports=_reports(messages),
-        )
-        committer_link.submit(request)
+        with sentence_first(f"committing {self}"):
+            request = Request(
+                Verb.COMMIT_EPOCH,
+                self._options,
+                self._schema,
+                streaming=True,
+                epoch=batchId,
+                reports=_reports(messages),
+            )
+            committer_link.submit(request)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         """Deletes nothing: whether these attempts have lost is known only once the epoch is sealed."""
@@ -102,6 +122,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def everywhere(options: Mapping[str, str]) -> dict[str, str]:
     """The options with a location that means the same on every node: a relative one is the driver's, as in Spark."""
     return {key: absolute(value) if key.lower() == "path" and value else value for key, value in options.items()}
+
+
+def _path(options: Mapping[str, str]) -> str:
+    return next((value for key, value in options.items() if key.lower() == "path"), "no table: there is no path")
 
 
 def _context() -> TaskContext:

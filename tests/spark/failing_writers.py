@@ -40,14 +40,14 @@ class FailingDataSource(LakecommitDataSource):
         return _FailingBatchWriter(dict(self.options), schema.json())
 
     def streamWriter(self, schema, overwrite):  # noqa: N802 (Spark's name)
-        return _FailingStreamWriter(dict(self.options), schema.json())
+        return _FailingStreamWriter(dict(self.options), schema.json(), plans=not self._pickled)
 
 
 class _Failing:
-    def __init__(self, options, schema):
+    def __init__(self, options, schema, **planning):
         self._points = json.loads(options.pop("points"))
         self._notes = Path(options.pop("notes"))
-        super().__init__(options, schema)
+        super().__init__(options, schema, **planning)
 
     def write(self, iterator):
         context = TaskContext.get()
