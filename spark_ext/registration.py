@@ -26,6 +26,7 @@ from lakecommit.errors import InvalidInput
 from lakecommit.listeners import CommitListener, check_listeners
 from lakecommit.model import CommitUser
 from lakecommit.service import ADDRESS_VARIABLE, SESSION_VARIABLE, CommitterService
+from lakecommit.spark_ext.driver_calls import wrap_writers
 from lakecommit.spark_ext.metrics import SparkMetrics
 from lakecommit.spark_ext.restarts import keep_listening, log_as_committed, restart_of
 from lakecommit.spark_ext.session import SparkSessions
@@ -94,6 +95,7 @@ def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> N
         context.environment[SESSION_VARIABLE] = session_id
         spark.dataSource.register(LakecommitDataSource)
         _bound_transfer(spark)
+        wrap_writers()
         _listeners.update(added)
         driver.service.listen(listeners)
 
