@@ -8,7 +8,7 @@ from lakecommit.drafts import TableSettings, Txn, batch_draft
 from lakecommit.errors import CommitFailed, Overtaken
 from lakecommit.formats.base import Committed, TableFormat
 from lakecommit.model import Pending
-from lakecommit.table_view import TableView
+from lakecommit.table_view import NOT_COMMITTED, TableView
 
 MAX_COMMIT_ATTEMPTS = 1000
 
@@ -29,7 +29,7 @@ async def commit_batch(
             )
         if table.known.mark(pending.user) is not None:
             raise Overtaken(f"batch write {pending.user} was cleaned up while it slept: run it again")
-        table.check_plans([pending], settings)
+        table.check_plans([pending], settings, NOT_COMMITTED)
         outcome = await table_format.commit(table.known, batch_draft(pending, settings, txn))
         table.state = outcome.state
         if isinstance(outcome, Committed):

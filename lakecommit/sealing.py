@@ -32,6 +32,7 @@ from lakecommit.state import codec, layout
 from lakecommit.storage.base import Store
 from lakecommit.storage.once import Mine, create_once
 from lakecommit.stored_epochs import Staged, StoredSeal, checked_seal, pending_of, read_manifests
+from lakecommit.table_view import NOT_SEALED
 from lakecommit.watermark import advance, epoch_watermark
 
 
@@ -162,7 +163,7 @@ class Sealer:
         staged = reported(user, epoch, winners, reports)
         pending = pending_of(user, epoch, staged.manifests)
         # What does not fit as far as is known is refused while Spark would still run the epoch anew.
-        self._table.check_plans([pending], run.settings)
+        self._table.check_plans([pending], run.settings, NOT_SEALED)
         await self._wait_for_room(user, pending.totals, run)
         # While this one waited, another driver or a new run of the query may have moved on.
         if await self._judge(user, epoch, offsets, run.settings) is Verdict.REPEATED or run.over:

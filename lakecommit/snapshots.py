@@ -24,6 +24,7 @@ from lakecommit.model import CommitUser
 from lakecommit.patience import Patience
 from lakecommit.queries import Queries
 from lakecommit.storage.counting import counted_requests
+from lakecommit.table_view import SEALED
 
 _log = logging.getLogger("lakecommit.committer")
 
@@ -194,7 +195,7 @@ class Snapshots:
             assert not queries.table.is_done(user, epochs[0].epoch), "what the mark has reached was dropped"
             try:
                 staged = queries.staged(user, epochs)
-                queries.table.check_plans(staged, settings)
+                queries.table.check_plans(staged, settings, SEALED)
             except LakecommitError as error:
                 queries.fail(user, error)
                 continue

@@ -6,10 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from lakecommit.drafts import TableSettings, Txn
-from lakecommit.errors import ContradictoryState
+from lakecommit.errors import ContradictoryState, SchemaMismatch
 from lakecommit.formats.base import TableFormat, TableState, WritePlan, marks_of
 from lakecommit.model import CommitUser, Epoch, Marks, Pending
 from lakecommit.replay import Identity
+
+# What helps where files no longer fit the table. Before the seal Spark would run the epoch anew; a sealed epoch is the
+# only one with its number, and Spark may not have its input any more.
+NOT_SEALED = "the epoch is not sealed: start the query again with rows that fit the table"
+SEALED = (
+    "the epochs are sealed and kept. Undo the change (a dropped column comes back with RESTORE TABLE, not with ADD "
+    "COLUMN), have them committed by the query or by 'lakecommit recover', and change the table again; or save "
+    "their files with 'lakecommit recover --export', append their rows in the form that fits, give the epochs up with "
+    "'lakecommit recover --discard', and start the query with a new checkpointLocation from the offsets that follow"
+)
+NOT_COMMITTED = "nothing was added: run the write again with rows that fit the table"
 
 
 class TableView:
@@ -42,10 +53,13 @@ class TableView:
     def plan(self, schema: str, settings: TableSettings) -> WritePlan:
         return self._format.plan(self.state, schema, settings.partition_columns, settings.properties)
 
-    def check_plans(self, pending: Sequence[Pending], settings: TableSettings) -> None:
-        """Raises where files that are pending no longer fit the table."""
+    def check_plans(self, pending: Sequence[Pending], settings: TableSettings, remedy: str) -> None:
+        """Raises where files that are pending no longer fit the table; `remedy` is what helps then."""
         for plan in {each.plan for each in pending if each.plan is not None}:
-            self._format.check(self.known, WritePlan.from_json(plan), settings.accepted_table_id)
+            try:
+                self._format.check(self.known, WritePlan.from_json(plan), settings.accepted_table_id)
+            except SchemaMismatch as error:
+                raise SchemaMismatch(f"{error}; {remedy}") from None
 
     def identity(self, settings: TableSettings) -> Identity:
         return Identity("" if self.state is None else self.state.table_id, settings.accepted_table_id)

@@ -60,7 +60,7 @@ def _conform_field(
             raise SchemaMismatch(
                 f"column {path} is missing, but the table does not allow nulls in it; add it to the data"
             )
-        return pa.nulls(length, target.type)
+        return _nulls(length, target.type)
     if not field.nullable and source.null_count:
         # Below a struct that is null its fields are null, too; that violates nothing.
         absent = source.is_null() if parent_valid is None else pc.and_(source.is_null(), parent_valid)
@@ -80,7 +80,7 @@ def _convert(source: pa.Array, data_type: DataType, target: pa.DataType, path: s
     if pa.types.is_dictionary(source.type):
         return _convert(source.dictionary_decode(), data_type, target, path, valid)
     if pa.types.is_null(source.type):
-        return pa.nulls(len(source), target)
+        return _nulls(len(source), target)
     match data_type:
         case Struct(fields) if pa.types.is_struct(source.type):
             return _convert_struct(source, fields, target, path, valid)
@@ -141,6 +141,15 @@ def _convert_struct(
         children.append(_conform_field(values, len(source), field, child, f"{path}.{field.name}", valid))
     mask = source.is_null() if source.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+
+
+def _nulls(length: int, target: pa.DataType) -> pa.Array:
+    """Nothing but nulls. Below a null struct a required field has values that nobody looks at."""
+    if not pa.types.is_struct(target):
+        return pa.nulls(length, target)
+    children = [_nulls(length, field.type) for field in target]
+    filled = [each if field.nullable else _without_validity(each) for each, field in zip(children, target, strict=True)]
+    return pa.StructArray.from_arrays(filled, fields=list(target), mask=pa.repeat(True, length))
 
 
 def _with_children(source: pa.Array, target: pa.DataType, child: pa.Array) -> pa.Array:

@@ -39,6 +39,20 @@ async def alter(table, version: int, schema: str) -> None:
     await foreign_version(table, version, metadata)
 
 
+async def map_columns(table, version: int) -> None:
+    """What an upgrade of a live table does: the physical name of each column is the name that it has."""
+    schema = json.loads(SCHEMA)
+    for number, each in enumerate(schema["fields"], 1):
+        mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": each["name"]}
+        each["metadata"] = mapping
+    metadata = next(action for _, action in await table.actions() if "metaData" in action)
+    metadata["metaData"] |= {
+        "schemaString": json.dumps(schema),
+        "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"},
+    }
+    await foreign_version(table, version, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, metadata)
+
+
 def afresh(table, committer, ids, user):
     """A batch write as the data source asks for it."""
 
@@ -141,6 +155,50 @@ def test_an_epoch_of_another_query_that_no_longer_fits_is_left_pending(table):
     run(scenario())
 
 
+def test_the_refusal_of_a_dropped_column_says_how_its_epoch_gets_in(table):
+    async def scenario():
+        await table.epoch(table.committer(), 0, [1])
+        await seal_only(table, 1, [2])
+        await alter(table, 2, SCHEMA.replace('"text"', '"other"'))
+        with pytest.raises(SchemaMismatch, match=r"text is no longer in the table.*RESTORE TABLE.*--export.*--discard"):
+            await table.committer().commit_pending(QUERY, SETTINGS)
+        await alter(table, 3, SCHEMA)
+        await table.epoch(table.committer(), 2, [3])
+        assert await table.ids() == [1, 2, 3]
+
+    run(scenario())
+
+
+def test_a_query_goes_on_when_a_nullable_column_is_added(table):
+    async def scenario():
+        committer = table.committer()
+        await table.epoch(committer, 0, [1])
+        await alter(table, 2, with_column("extra"))
+        for number in range(1, 4):
+            await table.epoch(committer, number, [number + 1])
+        await table.epoch(table.committer(), 4, [5])
+        assert await table.ids() == [1, 2, 3, 4, 5]
+
+    run(scenario())
+
+
+def test_epochs_that_were_written_before_columns_were_mapped_still_fit(table):
+    async def scenario():
+        committer = table.committer()
+        await table.epoch(committer, 0, [1])
+        planned = await committer.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        reports = [await table.report(planned, 1, 0, [2])]
+        await table.seal_only(table.committer(), 1, reports)
+        await map_columns(table, 2)
+        await table.committer().commit_pending(QUERY, SETTINGS)
+        committer = table.committer()
+        await table.epoch(committer, 2, [3])
+        await table.epoch(committer, 3, [4])
+        assert await table.ids() == [1, 2, 3, 4]
+
+    run(scenario())
+
+
 def test_a_new_query_is_not_held_up_by_what_an_ended_one_left_of_a_dropped_table(table):
     async def scenario():
         committer = table.committer()
@@ -169,7 +227,7 @@ def test_an_epoch_that_does_not_fit_is_not_sealed(table):
         report = await table.report(planned, 1, 0, [2])
         await alter(table, 2, SCHEMA.replace('"text"', '"renamed"'))
         await afresh_look(committer)
-        with pytest.raises(SchemaMismatch, match="text"):
+        with pytest.raises(SchemaMismatch, match=r"text.*is not sealed: start the query again with rows that fit"):
             await table.commit(committer, 1, [report])
         assert not isinstance(await table.store.get(layout.seal_path(QUERY, Epoch(1))), Found)
 

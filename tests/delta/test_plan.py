@@ -72,7 +72,6 @@ def test_data_that_fits_in_another_order() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"name": None}, r"column name \(string\) is missing"),
         ({"id": None}, r"column id \(bigint not null\) is missing"),
         ({"extra": field("extra")}, "column extra is not in the table"),
         ({"id": field("id")}, "column id may be null"),
@@ -80,13 +79,15 @@ def test_data_that_fits_in_another_order() -> None:
         ({"price": field("price", "decimal(10,3)")}, r"price is decimal\(10,3\) and decimal\(10,2\)"),
         ({"name": field("Name", "string")}, "column Name is spelled name in the table"),
         ({"other": field("NAME", "string")}, "columns name and NAME have the same name"),
-        ({"s": field("s", struct(field("x", "long")))}, r"s\.x is bigint and int.*s\.y .*is missing"),
+        ({"s": field("s", struct(field("x", "long")))}, r"s\.x is bigint and int.*s\.y \(string not null\) is missing"),
         ({"s": field("s", struct(*TABLE[3]["type"]["fields"][:1], field("y", "string")))}, r"column s\.y may be null"),
         ({"s": field("s", "string")}, r"column s is string and struct<x:int,y:string>"),
         ({"tags": field("tags", array(struct(field("k", "string"))))}, "elements of column tags may be null"),
         ({"tags": field("tags", array(struct(field("K", "string")), False))}, r"tags\.element\.K is spelled"),
         ({"m": field("m", map_of("string", "float"))}, r"column m\.value is float and double"),
         ({"name": field("name", "void")}, "column name has the type void"),
+        ({"s": field("s", struct())}, "column s is a struct without fields"),
+        ({"m": field("m", map_of("string", struct()))}, r"column m\.value is a struct without fields"),
     ],
 )
 def test_each_misfit_is_named(change: dict[str, Any], words: str) -> None:
@@ -99,7 +100,9 @@ def test_each_misfit_is_named(change: dict[str, Any], words: str) -> None:
 def test_all_misfits_come_in_one_message() -> None:
     with pytest.raises(SchemaMismatch) as caught:
         delta_on(FakeStore()).plan(
-            state_of(*TABLE), schema_of(field("id"), field("zzz"), field("price", "long")), ("id",)
+            state_of(*TABLE),
+            schema_of(field("id"), field("zzz"), field("price", "long"), field("s", struct(field("x", "integer")))),
+            ("id",),
         )
     text = str(caught.value)
     for word in (
@@ -107,13 +110,62 @@ def test_all_misfits_come_in_one_message() -> None:
         "id may be null",
         "zzz",
         "price is bigint",
-        "name",
-        "s (",
-        "tags",
-        "m (",
+        "s.y (",
         "partitionBy",
     ):
         assert word in text
+
+
+@pytest.mark.parametrize("gone", ["name", "price", "s", "tags", "m"])
+def test_a_nullable_column_may_be_missing(gone: str) -> None:
+    state = state_of(*TABLE, partitions=["name"])
+    plan = delta_on(FakeStore()).plan(state, schema_of(*(each for each in TABLE if each["name"] != gone)), None)
+    # The files hold it all the same, with statistics: a clustering column has to have them.
+    assert plan.schema == state.metadata.schema_string
+    assert plan.stats_columns == ("id", "price", "s.x", "s.y", "tags", "m")
+
+
+def test_nested_nullable_fields_may_be_missing() -> None:
+    pair = struct(field("k", "string"), field("v"))
+    table = (field("s", pair), field("l", array(pair)), field("m", map_of(pair, struct(field("x", pair)))))
+    less = struct(field("k", "string"))
+    data = (field("s", less), field("l", array(less)), field("m", map_of(less, struct(field("x", less)))))
+    delta_on(FakeStore()).plan(state_of(*table), schema_of(*data), None)
+    strict = struct(field("k", "string"), field("v", nullable=False))
+    table = (field("s", strict), field("l", array(strict)), field("m", map_of(strict, struct(field("x", strict)))))
+    with pytest.raises(SchemaMismatch) as caught:
+        delta_on(FakeStore()).plan(state_of(*table), schema_of(*data), None)
+    for path in ("s.v", "l.element.v", "m.key.v", "m.value.x.v"):
+        assert f"column {path} (bigint not null) is missing" in str(caught.value)
+
+
+def test_a_missing_column_with_a_default_is_refused_with_the_remedy() -> None:
+    state = state_of(field("a"), field("c", CURRENT_DEFAULT="5"), needs=table_features("allowColumnDefaults"))
+    with pytest.raises(SchemaMismatch, match=r"column c is missing, and its default value \(5\) .*DROP DEFAULT"):
+        delta_on(FakeStore()).plan(state, schema_of(field("a")), None)
+    delta_on(FakeStore()).plan(state, schema_of(field("a"), field("c")), None)
+
+
+def test_a_missing_column_that_cannot_be_written_is_left_out_of_the_files() -> None:
+    table = (
+        field("a"),
+        field("v", "variant"),
+        field("s", struct(field("x"), field("v", "variant"), field("e", struct()))),
+        field("l", array(struct(field("x"), field("v", array("variant"))))),
+    )
+    data = (field("a"), field("s", struct(field("x"))), field("l", array(struct(field("x")))))
+    state = state_of(*table, needs=table_features(reader=["variantType"]))
+    delta = delta_on(FakeStore())
+    plan = delta.plan(state, schema_of(*data), None)
+    assert json.loads(plan.schema) == struct(*data)
+    delta.check(state, plan)
+
+
+def test_a_column_that_was_renamed_is_named() -> None:
+    renamed = field("zone", **{"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "region"})
+    state = state_of(renamed, needs=protocol(2, 5), configuration={"delta.columnMapping.mode": "name"})
+    with pytest.raises(SchemaMismatch, match="column region is not in the table, where it was renamed to zone: rename"):
+        delta_on(FakeStore()).plan(state, schema_of(field("region")), None)
 
 
 def test_partitioning_that_contradicts_the_table() -> None:
@@ -245,8 +297,43 @@ def test_a_renamed_column_keeps_its_files_and_a_dropped_one_does_not() -> None:
     with pytest.raises(SchemaMismatch, match="a is no longer"):
         delta.check(state_of(mapped("a", 2), needs=needs, configuration=on), plan)
     unmapped = delta.plan(None, schema_of(field("a")), None)
-    with pytest.raises(SchemaMismatch, match="physical names"):
+    with pytest.raises(SchemaMismatch, match="a is no longer in the table"):
         delta.check(state_of(mapped("a", 1), needs=needs, configuration=on), unmapped)
+
+
+def upgraded(name: str, number: int, type_: Any = "long", **more: Any) -> dict[str, Any]:
+    """A column as an in-place upgrade to column mapping leaves it: with an id, and its own name as the physical one."""
+    return mapped(name, number, type_, **{"delta.columnMapping.physicalName": name, **more})
+
+
+def test_files_of_before_an_upgrade_to_column_mapping_still_fit() -> None:
+    delta = delta_on(FakeStore())
+    before = state_of(field("a"), field("s", struct(field("x"))), field("l", array(struct(field("y")))))
+    plan = delta.plan(before, before.metadata.schema_string, None)
+    after = (
+        upgraded("a", 1),
+        upgraded("s", 2, struct(upgraded("x", 3))),
+        upgraded("l", 4, array(struct(upgraded("y", 5)))),
+    )
+    by_name = {"needs": protocol(2, 5), "configuration": {"delta.columnMapping.mode": "name"}}
+    delta.check(state_of(*after, **by_name), plan)
+    # Renamed or added to since, the files still hold what readers look for.
+    renamed = mapped("b", 1, **{"delta.columnMapping.physicalName": "a"})
+    delta.check(state_of(renamed, *after[1:], mapped("new", 6), **by_name), plan)
+    with pytest.raises(SchemaMismatch, match="column l is no longer in the table"):
+        delta.check(state_of(*after[:2], **by_name), plan)
+    by_id = {"needs": protocol(2, 5), "configuration": {"delta.columnMapping.mode": "id"}}
+    with pytest.raises(SchemaMismatch, match=r"hold no ids for columns a, s, s\.x, l, l\.element\.y"):
+        delta.check(state_of(*after, **by_id), plan)
+
+
+def test_mapping_that_was_switched_off_again_leaves_files_that_fit_by_name() -> None:
+    delta = delta_on(FakeStore())
+    by_name = {"needs": protocol(2, 5), "configuration": {"delta.columnMapping.mode": "name"}}
+    off = state_of(field("a"))
+    delta.check(off, delta.plan(state_of(upgraded("a", 1), **by_name), schema_of(field("a")), None))
+    with pytest.raises(SchemaMismatch, match="a is no longer"):
+        delta.check(off, delta.plan(state_of(mapped("a", 1), **by_name), schema_of(field("a")), None))
 
 
 def test_a_replaced_table_takes_no_files_of_the_old_one() -> None:

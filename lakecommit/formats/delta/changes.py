@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakecommit.formats.delta.fit import decimal_parts, same_type
+from lakecommit.formats.delta.fit import CURRENT_DEFAULT, decimal_parts, same_type
+from lakecommit.formats.delta.protocol import all_fields
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
 
 _WIDER = {
@@ -15,15 +16,19 @@ _WIDER = {
 }
 
 
-def breaking_changes(written: Struct, table: Struct, *, widening: bool) -> list[str]:
+def breaking_changes(written: Struct, table: Struct, *, widening: bool, by_id: bool) -> list[str]:
     """What in `table` no longer fits files of the schema `written`; fields are matched by physical name.
 
     A nullable column that was added meanwhile reads as null from these files, and a renamed one keeps its physical
-    name. A type may only have become wider, and only where the table has the feature for it (`widening`).
+    name. Where mapping was switched on meanwhile, that is the name which the column had, and readers find it by that
+    unless they go by ids (`by_id`), which the files then do not hold. A type may only have become wider, and only where
+    the table has the feature for it (`widening`).
     """
-    if all(field.field_id is None for field in written.fields) and any(field.field_id for field in table.fields):
-        return ["the files hold columns under their own names and the table maps columns to physical names"]
-    return list(_structs(written, table, "", widening))
+    problems = list(_structs(written, table, "", widening))
+    unmarked = [path for path, field in all_fields(written) if field.field_id is None] if by_id else []
+    if unmarked:
+        problems.append(f"the files hold no ids for columns {', '.join(unmarked)}, and the table maps columns by id")
+    return problems
 
 
 def _structs(written: Struct, table: Struct, prefix: str, widening: bool) -> Iterator[str]:
@@ -41,7 +46,7 @@ def _structs(written: Struct, table: Struct, prefix: str, widening: bool) -> Ite
         if not field.nullable:
             yield f"column {prefix}{field.name} was added and is not null"
         elif _has_default(field):
-            yield f"column {prefix}{field.name} was added and has a default value"
+            yield f"column {prefix}{field.name} was added and has a default value, which the files do not hold"
 
 
 def _types(written: DataType, table: DataType, path: str, widening: bool) -> Iterator[str]:
@@ -74,4 +79,4 @@ def _is_wider(old: str, new: str) -> bool:
 
 
 def _has_default(field: Field) -> bool:
-    return field.metadata.get("CURRENT_DEFAULT") is not None
+    return field.metadata.get(CURRENT_DEFAULT) is not None

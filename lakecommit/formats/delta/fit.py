@@ -28,20 +28,33 @@ _WRITABLE = frozenset(
 )
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _COLLATION = "__COLLATIONS"
+CURRENT_DEFAULT = "CURRENT_DEFAULT"
 # Marks that Spark and Delta leave on columns of a query: watermarks, defaults and ids of the tables it reads.
-_INTERNAL_METADATA = ("__", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "delta.", "spark.")
+_INTERNAL_METADATA = ("__", CURRENT_DEFAULT, "EXISTS_DEFAULT", "delta.", "spark.")
 
 
 def mismatches(data: Struct, table: Struct) -> list[str]:
-    """What keeps rows of `data` out of `table`; columns are matched by name, in any order, at every depth."""
-    return [*_duplicates(data, ""), *_unwritable(data, ""), *_compare_structs(data, table, "")]
+    """What keeps rows of `data` out of `table`; columns are matched by name, in any order, at every depth.
+
+    A nullable column that only the table has is null in these rows.
+    """
+    return [*_no_columns(data), *_duplicates(data, ""), *_unwritable(data, ""), *_compare_structs(data, table, "")]
+
+
+def written_schema(data: Struct, table: Struct) -> Struct:
+    """What the files hold for rows of `data`, which fit `table`: the table's schema, without what nobody could write.
+
+    So a column of such a type is null if the data does not have it. Every other column that is missing is in the files,
+    as nulls: it has statistics, and no reader has to guess whether a struct is there of which it finds no field.
+    """
+    given = {field.name: field.type for field in data.fields}
+    kept = (field for field in table.fields if field.name in given or _is_storable(field.type))
+    return Struct(tuple(replace(field, type=_written_type(given.get(field.name), field.type)) for field in kept))
 
 
 def new_table_problems(data: Struct, partition_columns: Iterable[str], *, any_name: bool) -> list[str]:
     """What keeps `data` from being the schema of a new table. With column mapping (`any_name`) all names are legal."""
-    problems = [*_duplicates(data, ""), *_unwritable(data, "")]
-    if not data.fields:
-        problems.append("there are no columns; select at least one")
+    problems = [*_no_columns(data), *_duplicates(data, ""), *_unwritable(data, "")]
     if not any_name:
         problems.extend(_illegal_names(data, ""))
     return [*problems, *_partition_problems(data, list(partition_columns))]
@@ -77,6 +90,7 @@ def decimal_parts(name: str) -> tuple[int, int] | None:
 
 def _compare_structs(data: Struct, table: Struct, prefix: str) -> Iterator[str]:
     exact = {field.name: field for field in table.fields}
+    renamed = {field.physical_name: field.name for field in table.fields}
     folded = {field.name.lower(): field for field in table.fields}
     seen = set()
     for field in data.fields:
@@ -88,12 +102,40 @@ def _compare_structs(data: Struct, table: Struct, prefix: str) -> Iterator[str]:
             spelled = folded[field.name.lower()].name
             seen.add(spelled)
             yield f"column {path} is spelled {prefix}{spelled} in the table: rename it"
+        elif field.name in renamed:
+            now = prefix + renamed[field.name]
+            yield f"column {path} is not in the table, where it was renamed to {now}: rename it in the data, too"
         else:
             yield f"column {path} is not in the table: drop it, or add it to the table first"
     for field in table.fields:
         if field.name not in seen:
-            kind = describe(field.type) + ("" if field.nullable else " not null")
-            yield f"column {prefix}{field.name} ({kind}) is missing: add it, as nulls where there is no value"
+            yield from _missing(field, prefix + field.name)
+
+
+def _missing(field: Field, path: str) -> Iterator[str]:
+    """Why a column of the table has to be in the data; nothing where it is null otherwise."""
+    if not field.nullable:
+        yield f"column {path} ({describe(field.type)} not null) is missing: add it to the data"
+    elif (default := field.metadata.get(CURRENT_DEFAULT)) is not None:
+        yield (
+            f"column {path} is missing, and its default value ({default}) is not filled in here: add the column to the "
+            f"data, or ALTER TABLE … ALTER COLUMN {path} DROP DEFAULT, so that it is null"
+        )
+
+
+def _written_type(data: DataType | None, table: DataType) -> DataType:
+    match data, table:
+        case Struct(), Struct():
+            return written_schema(data, table)
+        case None, Struct():
+            return written_schema(Struct(()), table)
+        case ((None | Array()), Array(element, contains_null)):
+            return Array(_written_type(data.element if data else None, element), contains_null)
+        case ((None | Map()), Map(key, value, contains_null)):
+            given = (data.key, data.value) if data else (None, None)
+            return Map(_written_type(given[0], key), _written_type(given[1], value), contains_null)
+        case _:
+            return table
 
 
 def _compare_fields(data: Field, table: Field, path: str) -> Iterator[str]:
@@ -121,6 +163,11 @@ def _compare_types(data: DataType, table: DataType, path: str) -> Iterator[str]:
             yield f"column {path} is {describe(data)} and {describe(table)} in the table: cast it"
 
 
+def _no_columns(data: Struct) -> Iterator[str]:
+    if not data.fields:
+        yield "there are no columns; select at least one"
+
+
 def _duplicates(data_type: DataType, prefix: str) -> Iterator[str]:
     for path, struct in _structs(data_type, prefix):
         names: dict[str, str] = {}
@@ -133,6 +180,8 @@ def _duplicates(data_type: DataType, prefix: str) -> Iterator[str]:
 
 def _unwritable(data_type: DataType, prefix: str) -> Iterator[str]:
     for path, struct in _structs(data_type, prefix):
+        if not struct.fields and path:
+            yield f"column {path[:-1]} is a struct without fields, which no file can hold: drop it, or give it a field"
         for field in struct.fields:
             for name in _primitives(field.type):
                 if not _is_writable(name):
@@ -188,6 +237,22 @@ def _primitives(data_type: DataType) -> Iterator[str]:
         case Map(key, value, _):
             yield from _primitives(key)
             yield from _primitives(value)
+
+
+def _is_storable(data_type: DataType) -> bool:
+    """Whether a file can hold nulls of this type, without those of its fields that it cannot hold."""
+    match data_type:
+        case Struct(fields):
+            storable = [_is_storable(field.type) for field in fields]
+            return any(storable) and all(
+                stored or field.nullable for stored, field in zip(storable, fields, strict=True)
+            )
+        case Array(element, _):
+            return _is_storable(element)
+        case Map(key, value, _):
+            return _is_storable(key) and _is_storable(value)
+        case Primitive(name):
+            return _is_writable(name)
 
 
 def _is_writable(name: str) -> bool:

@@ -14,7 +14,7 @@ from lakecommit.formats.delta import log
 from lakecommit.formats.delta.changes import breaking_changes
 from lakecommit.formats.delta.creation import new_table
 from lakecommit.formats.delta.evidence import attempts_in_log, marks_after, named_in_log
-from lakecommit.formats.delta.fit import mismatches
+from lakecommit.formats.delta.fit import mismatches, written_schema
 from lakecommit.formats.delta.history import HistoryEntry, history
 from lakecommit.formats.delta.mapping import strip
 from lakecommit.formats.delta.names import commit_path
@@ -90,13 +90,13 @@ class DeltaFormat:
             columns = stats_columns(fields, partitions, metadata.configuration, ())
             return WritePlan(metadata.schema_string, partitions, columns, None)
         self._refuse_unsupported(state)
-        table = parse(state.metadata.schema_string)
-        problems = mismatches(parse(schema), table)
+        data, table = parse(schema), parse(state.metadata.schema_string)
+        problems = mismatches(data, table)
         if partition_columns is not None:
             problems += _partition_mismatch(partition_columns, state.metadata.partition_columns)
         if problems:
             raise SchemaMismatch(f"the data does not fit {self._store.location}: " + "; ".join(problems))
-        return self._plan(state, table)
+        return self._plan(state, table, written_schema(data, table))
 
     def check(self, state: DeltaState, plan: WritePlan, accepted_id: str | None = None) -> None:
         self._refuse_unsupported(state)
@@ -107,9 +107,11 @@ class DeltaFormat:
             )
         problems = _partition_mismatch(plan.partition_columns, state.metadata.partition_columns)
         if plan.schema != state.metadata.schema_string:
-            current = self._plan(state, parse(state.metadata.schema_string))
+            table = parse(state.metadata.schema_string)
+            current = self._plan(state, table, table)
             widening = bool(features_of(state.protocol) & {"typeWidening", "typeWidening-preview"})
-            problems += breaking_changes(parse(plan.schema), parse(current.schema), widening=widening)
+            by_id = column_mapping_mode(state.protocol, state.metadata) == "id"
+            problems += breaking_changes(parse(plan.schema), parse(current.schema), widening=widening, by_id=by_id)
         clustering = {".".join(path) for path in state.clustering_columns}
         if missing := sorted(clustering - set(plan.stats_columns)):
             problems.append(f"clustering columns without statistics: {', '.join(missing)}")
@@ -117,7 +119,6 @@ class DeltaFormat:
             raise SchemaMismatch(
                 f"files that were written for an earlier version of {self._store.location} no longer fit it: "
                 + "; ".join(problems)
-                + "; undo the change of the table, or write the rows again"
             )
 
     async def commit(self, state: DeltaState, draft: Draft) -> Committed[DeltaState] | Moved[DeltaState]:
@@ -167,13 +168,15 @@ class DeltaFormat:
                 return found
         raise _too_slow(f"that there is no table in {self._store.location}")
 
-    def _plan(self, state: DeltaState, table: Struct) -> WritePlan:
+    def _plan(self, state: DeltaState, table: Struct, written: Struct) -> WritePlan:
+        """How to write files that hold `written`, which is `table`, the schema in the log, or a part of it."""
         metadata = state.metadata
-        schema = metadata.schema_string
-        if column_mapping_mode(state.protocol, metadata) == "none" and "delta.columnMapping." in schema:
+        if column_mapping_mode(state.protocol, metadata) == "none" and "delta.columnMapping." in metadata.schema_string:
             # Left over from a mode that is off: files hold the logical names.
-            table = strip(table)
-            schema = to_json(table)
+            table, written = strip(table), strip(written)
+            schema = to_json(written)
+        else:
+            schema = metadata.schema_string if written == table else to_json(written)
         partitions = metadata.partition_columns
         columns = stats_columns(table, partitions, metadata.configuration, state.clustering_columns)
         return WritePlan(schema, partitions, columns, metadata.id)
