@@ -82,28 +82,42 @@ _SCHEMES = {
     "file": "local",
     "memory": "memory",
 }
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?(.*)", re.DOTALL)
+# Schemes that Spark's users know, and what to write instead.
+_FOREIGN = {
+    "dbfs": "write the location that is mounted there, as dbutils.fs.mounts() shows it",
+    "s3n": "write s3://",
+    **dict.fromkeys(("wasb", "wasbs", "adl"), "write abfss://container@account.dfs.core.windows.net/table"),
+    **dict.fromkeys(("hdfs", "viewfs", "webhdfs"), "only object stores and local directories are supported"),
+}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//?)?(.*)", re.DOTALL)
 _EXAMPLES = "write s3://bucket/table, gs://bucket/table, az://container/table, file:///path/table or a plain path"
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _AZURE_HOST = re.compile(r"[a-z0-9-]+@[a-z0-9]+\.(dfs|blob)\.(core\.windows\.net|fabric\.microsoft\.com)")
 
 
 def parse_location(location: str) -> tuple[str, str, str]:
-    """Kind, bucket and path. The path is taken literally, as Spark does: `%20` is three characters."""
+    """Kind, bucket and path. The path is taken literally, as Spark does: `%20` is three characters. `~` is the home
+    directory."""
     if not location:
         raise InvalidInput(f"the location is empty; {_EXAMPLES}")
     found = _SCHEME.fullmatch(location)
-    # A lone slash or nothing after the colon: a plain path may contain colons, only `file:/path` is a URL, too.
-    if found is None or (found[2] is None and found[1].lower() != "file"):
-        return "local", "", location
-    scheme, rest = found[1].lower(), found[3]
+    if found is None or not (found[2] or found[1].lower() in _SCHEMES or found[1].lower() in _FOREIGN):
+        return "local", "", _at_home(location)
+    scheme, slashes, rest = found[1].lower(), found[2], found[3]
     kind = _SCHEMES.get(scheme)
     if kind is None:
-        raise InvalidInput(f"the scheme {scheme}:// is not known; {_EXAMPLES}")
+        # Whatever has a scheme to Spark is no directory, also where it has one slash.
+        remedy = _FOREIGN.get(scheme, f"for a directory of that name write ./{scheme}:/…")
+        raise InvalidInput(f"the scheme {scheme}: is not known; {remedy}; {_EXAMPLES}")
     if kind == "local":
-        if not rest.startswith("/"):
+        path = rest if slashes == "//" else (slashes or "") + rest
+        if not path.startswith("/"):
             raise InvalidInput(f"a file location needs an absolute path without a host; {_EXAMPLES}")
-        return kind, "", rest
+        return kind, "", path
+    if slashes != "//":
+        # Shown only where it holds no key or signature.
+        meant = f", {scheme}://{rest}" if re.fullmatch(r"[\w./=-]+", rest) else ""
+        raise InvalidInput(f"the location has {scheme}: without its slashes; write {scheme}:// with two slashes{meant}")
     bucket, _, path = rest.partition("/")
     if not bucket:
         raise InvalidInput(f"the location {scheme}:// names no bucket; {_EXAMPLES}")
@@ -113,6 +127,15 @@ def parse_location(location: str) -> tuple[str, str, str]:
     if "?" in path:
         raise InvalidInput(f"the {scheme}:// location has a query; give credentials as store.* options")
     return kind, bucket, path
+
+
+def _at_home(path: str) -> str:
+    """The path with the home directory in place of a leading `~`, as a shell would have it."""
+    expanded = os.path.expanduser(path)
+    if path.startswith("~") and expanded == path:
+        name = path.split("/", 1)[0]
+        raise InvalidInput(f"nobody has the home directory {name}; for a directory of that name write ./{name}")
+    return expanded
 
 
 def _prefix(location: str, path: str) -> str:

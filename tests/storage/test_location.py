@@ -10,7 +10,7 @@ import pytest
 
 from lakecommit.errors import AccessDenied, InvalidInput
 from lakecommit.storage.base import Found
-from lakecommit.storage.location import open_store
+from lakecommit.storage.location import absolute, open_store
 from lakecommit.storage.retry import RetryPolicy
 from tests.storage.faulty_s3 import InstantClock, faulty_s3
 
@@ -45,6 +45,22 @@ def test_locations(location: str, options: dict[str, str], shown: str) -> None:
     assert open_store(location, options).location == shown
 
 
+def test_the_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/her")
+    assert open_store("~/lake/t", {}).location == absolute("~/lake/t") == "/home/her/lake/t"
+    assert open_store("~", {}).location == "/home/her"
+    assert open_store("./~/t", {}).location == str(tmp_path / "~" / "t")
+    assert open_store("a~b/t", {}).location == str(tmp_path / "a~b" / "t")
+    assert open_store("file:/~/t", {}).location == "/~/t"
+
+
+def test_a_colon_that_stands_for_no_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("./s3:/t", "any:t", "day=1:2/t", "1:/t"):
+        assert open_store(name, {}).location == os.path.abspath(name)
+
+
 def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert open_store("some/table", {}).location == str(tmp_path / "some" / "table")
@@ -55,7 +71,7 @@ def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ("", "the location is empty"),
         ("   ", "the location is empty"),
-        ("hdfs://name/t", "scheme hdfs:// is not known"),
+        ("hdfs://name/t", "scheme hdfs: is not known"),
         ("s3://", "names no bucket"),
         ("s3:///t", "names no bucket"),
         ("gs:///t", "names no bucket"),
@@ -65,6 +81,18 @@ def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mo
         ("file://host/t", "absolute path without a host"),
         ("s3://KEYID:SECRETKEY@bucket/t", "is no bucket name"),
         ("az://container/t?sig=SECRETKEY", "has a query"),
+        ("s3:/bucket/t", "write s3:// with two slashes, s3://bucket/t"),
+        ("S3A:/bucket/t", "write s3a:// with two slashes, s3a://bucket/t"),
+        ("s3:bucket/t", "write s3:// with two slashes, s3://bucket/t"),
+        ("gs:/KEYID:SECRETKEY@bucket/t", "write gs:// with two slashes"),
+        ("memory:/m/t", "write memory:// with two slashes, memory://m/t"),
+        ("dbfs:/mnt/t", "the scheme dbfs: is not known; write the location that is mounted there"),
+        ("dbfs:///mnt/t", "write the location that is mounted there"),
+        ("hdfs:/t", "the scheme hdfs: is not known; only object stores"),
+        ("hdfs:t", "the scheme hdfs: is not known"),
+        ("wasbs:/c@a/t", "the scheme wasbs: is not known; write abfss://"),
+        ("any:/t", "the scheme any: is not known; for a directory of that name write ./any:/"),
+        ("~nobody-has-this-name/t", "nobody has the home directory ~nobody-has-this-name"),
     ],
 )
 def test_locations_that_cannot_be_meant(location: str, words: str) -> None:
