@@ -203,6 +203,11 @@ def test_property_names_get_their_case_back() -> None:
         ("delta.minReaderVersion", "3", "cannot be set"),
         ("delta.feature.catalogManaged", "supported", "does not support"),
         ("delta.feature.deletionVectors", "maybe", "must be supported"),
+        (
+            "delta.compatibility.symlinkformatmanifest.enabled",
+            "true",
+            "symlink manifests, which",
+        ),
     ],
 )
 def test_a_property_that_cannot_be_meant(name: str, value: str, words: str) -> None:

@@ -106,6 +106,10 @@ def test_a_newer_protocol_is_refused(versions: tuple[int, int]) -> None:
             r"invariants \(column s\.x\)",
         ),
         (metadata(provider="orc"), "orc, not parquet"),
+        (
+            metadata(configuration={"delta.compatibility.symlinkFormatManifest.enabled": "True"}),
+            "keeps symlink manifests .*UNSET TBLPROPERTIES .*GENERATE symlink_format_manifest",
+        ),
     ],
 )
 def test_refused_only_while_in_use(described: dict[str, Any], words: str) -> None:

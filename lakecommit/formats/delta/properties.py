@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.delta.protocol import SUPPORTED
+from lakecommit.formats.delta.protocol import SUPPORTED, SYMLINK_MANIFESTS
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "mode": ("none", "name", "id"),
@@ -30,7 +30,7 @@ _KINDS: Mapping[str, str] = {
     "delta.checkpointPolicy": "policy",
     "delta.checkpointRetentionDuration": "duration",
     "delta.columnMapping.mode": "mode",
-    "delta.compatibility.symlinkFormatManifest.enabled": "bool",
+    SYMLINK_MANIFESTS: "bool",
     "delta.dataSkippingNumIndexedCols": "indexed",
     "delta.dataSkippingStatsColumns": "text",
     "delta.dataSkippingStringPrefixLength": "positive",
@@ -72,6 +72,7 @@ _REFUSED: Mapping[str, str] = {
     "delta.universalFormat.enabledFormats": "universal format",
     "delta.writePartitionColumnsToParquet": "materialized partition columns",
     "delta.randomizeFilePrefixes": "random file prefixes",
+    SYMLINK_MANIFESTS: "symlink manifests",
 }
 
 _FEATURE_OF_FLAG: Mapping[str, tuple[str, ...]] = {

@@ -67,6 +67,8 @@ READER_FEATURES = frozenset(
     }
 )
 
+SYMLINK_MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
+
 _REFUSED: Mapping[str, str] = {
     "catalogManaged": "commits go through its catalog; write it with an engine that is connected to that catalog",
     "catalogOwned-preview": "commits go through its catalog; write it with an engine that is connected to that catalog",
@@ -153,6 +155,12 @@ def _reasons(protocol: DeltaProtocol, metadata: Metadata) -> Iterator[str]:
     if constraints:
         names = ", ".join(key.split(".", 2)[2] for key in constraints)
         yield f"the table has checkConstraints ({names}): they are not evaluated here; drop them or use delta-spark"
+    if metadata.flag(SYMLINK_MANIFESTS):
+        yield (
+            f"the table keeps symlink manifests ({SYMLINK_MANIFESTS}): they are not written here and would go stale; "
+            f"ALTER TABLE … UNSET TBLPROPERTIES ('{SYMLINK_MANIFESTS}') and run GENERATE symlink_format_manifest FOR "
+            "TABLE … when its readers need them, or use delta-spark"
+        )
     fields = list(all_fields(parse(metadata.schema_string)))
     for key, name, why in _COLUMN_RULES:
         columns = [path for path, field in fields if field.metadata.get(key) is not None]
