@@ -9,7 +9,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lakecommit.cadence import Pace
@@ -43,8 +43,9 @@ _TableKey = tuple[str, tuple[tuple[str, str], ...]]
 class Facts:
     """What the Spark session says about a request; nothing, where the committer runs inline.
 
-    `defaults` are options that it sets with `spark.lakecommit.<option>`, `queries` those that run in the driver, and
-    `offsets` the fingerprint of what the epoch was planned with, None where it cannot be known.
+    `defaults` are options that it sets with `spark.lakecommit.<option>`, `queries` those that run in the driver,
+    `names` the names of those that have one, and `offsets` the fingerprint of what the epoch was planned with, None
+    where it cannot be known.
 
     `planned` are the offsets where the epoch ends and `latest` those that the sources had when the run began, for each
     source or None where it has or reports none. `planned` is empty where it cannot be known, `latest` also in all
@@ -56,6 +57,7 @@ class Facts:
     offsets: str | None = None
     planned: tuple[str | None, ...] = ()
     latest: tuple[str | None, ...] = ()
+    names: Mapping[CommitUser, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Restart:
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
     repeated: Epoch | None = None
     offsets: str | None = None
+    name: str | None = None
 
 
 class Committers:
@@ -116,12 +119,13 @@ class Committers:
                 return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=facts.defaults)
             case Verb.COMMIT_EPOCH:
                 reports = _reports(request)
+                user = _query_of(reports, request.epoch)
                 outcome = await committer.commit_epoch(
-                    _query_of(reports, request.epoch),
+                    user,
                     Epoch(request.epoch),
                     reports,
                     schema=request.schema,
-                    settings=settings,
+                    settings=replace(settings, query_name=facts.names.get(user)),
                     offsets=Offsets(facts.offsets, facts.planned, facts.latest),
                     pace=self._pace(options),
                 )
@@ -139,7 +143,8 @@ class Committers:
         """Has what earlier runs of a query left committed; whether Spark need not repeat the epoch that it would."""
         options = parse_options(restart.options, streaming=True, defaults=restart.defaults)
         repeated = None if restart.repeated is None else (restart.repeated, restart.offsets)
-        return await self._committer(options).resume(restart.user, _settings(options), self._pace(options), repeated)
+        settings = replace(_settings(options), query_name=restart.name)
+        return await self._committer(options).resume(restart.user, settings, self._pace(options), repeated)
 
     async def tidy(self) -> None:
         """One step of cleaning up behind the writers of all tables. Never fails."""

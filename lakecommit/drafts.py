@@ -30,6 +30,7 @@ class TableSettings:
     accepted_table_id: str | None = None
     event_time_column: str | None = None
     watermark_delay_us: int = 0
+    query_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,12 @@ class Txn:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One query's part of a snapshot: a run of its epochs, and their files."""
+    """One query's part of a snapshot: a run of its epochs, and their files. `name` is the one that Spark knows."""
 
     user: CommitUser
     epochs: Sequence[SealedEpoch]
     files: Sequence[Pending]
+    name: str | None = None
 
     @property
     def totals(self) -> Totals:
@@ -62,6 +64,9 @@ def stream_draft(txn_id: str, parts: Sequence[Part], user_metadata: str | None) 
     watermarks = {part.user: part.epochs[-1].watermark_us for part in parts}
     if any(each is not None for each in watermarks.values()):
         details["watermarks"] = watermarks
+    names = {part.user: part.name for part in parts if part.name is not None}
+    if names:
+        details["names"] = names
     return Draft(
         txn_id=txn_id,
         operation="STREAMING UPDATE",

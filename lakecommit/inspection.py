@@ -14,9 +14,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakecommit.backlog import Backlog
+from lakecommit.cleaning import NamedManifest
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import TableState, marks_of
-from lakecommit.model import BATCH_PREFIX, Attempt, CommitUser, Epoch, Marks, Seal, Totals, is_batch
+from lakecommit.model import BATCH_PREFIX, CommitUser, Epoch, Marks, Seal, Totals, is_batch, own_mark_id
 from lakecommit.parallel import in_parallel
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found, Get, List
@@ -37,8 +38,9 @@ class StagedEpoch:
 
     Of a sealed epoch, the figures are those of the winners, as its seal has them; of one without a seal (`sealed_ms` is
     None) they are those of all attempts. `lost_files` counts the files of attempts that the seal does not name. Where
-    the manifests of a sealed epoch were not read, `attempts` is None and `lost_files` is 0. `problem` says why the
-    figures are not complete, or the epoch cannot be committed.
+    the manifests of a sealed epoch were not read, `attempts` is None and `lost_files` is 0. `written_ms` is when the
+    newest manifest of an epoch without a seal was stored. `problem` says why the figures are not complete, or the epoch
+    cannot be committed.
     """
 
     epoch: Epoch
@@ -49,6 +51,7 @@ class StagedEpoch:
     size_bytes: int
     lost_files: int = 0
     problem: str | None = None
+    written_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ class UserStatus:
 
     `newest` is the newest seal, None where there is none or where it cannot be read; `problem` says why, where the
     epoch is not among those that follow. A user without marks and seals is either a batch write or a stream that has
-    not sealed anything yet.
+    not sealed anything yet. `snapshot_ms` is when lakecommit last committed something of a query, `name` the one that
+    the query had then, where it had one.
     """
 
     user: CommitUser
@@ -68,6 +72,19 @@ class UserStatus:
     passed: tuple[StagedEpoch, ...]
     unsealed: tuple[StagedEpoch, ...] = ()
     problem: str | None = None
+    snapshot_ms: int | None = None
+    name: str | None = None
+
+    @property
+    def sealed_ms(self) -> int | None:
+        """When the newest seal was made."""
+        return None if self.newest is None else self.newest.sealed_ms
+
+    @property
+    def active_ms(self) -> int | None:
+        """The last sign of life: a manifest of an epoch that is open, a seal or a snapshot."""
+        signs = (self.sealed_ms, self.snapshot_ms, *(each.written_ms for each in self.unsealed))
+        return max((sign for sign in signs if sign is not None), default=None)
 
     @property
     def staged(self) -> tuple[StagedEpoch, ...]:
@@ -103,7 +120,15 @@ class UserStatus:
 
 async def users_of(store: ReadState, table: TableState | None) -> list[UserStatus]:
     """Every commit user that has state below the table, ordered by name. `table` is None where there is no table."""
-    return [await user_status(store, user, marks_of(table, user)) async for user in users(store)]
+    return [
+        replace(await user_status(store, user, marks_of(table, user)), snapshot_ms=snapshot_ms_of(table, user))
+        async for user in users(store)
+    ]
+
+
+def snapshot_ms_of(table: TableState | None, user: CommitUser) -> int | None:
+    """When lakecommit last committed something of `user`, None where it never did."""
+    return None if table is None else table.mark_set_ms(own_mark_id(user))
 
 
 async def user_status(store: ReadState, user: CommitUser, marks: Marks) -> UserStatus:
@@ -190,9 +215,6 @@ async def users(store: List, *, batches: bool = True) -> AsyncIterator[CommitUse
             yield user
 
 
-_Named = tuple[Attempt, int]
-
-
 def _reached(marks: Marks) -> int:
     return max((epoch for epoch in (marks.mark, marks.own) if epoch is not None), default=-1)
 
@@ -204,15 +226,17 @@ def _sealed_epoch(epoch: Epoch, seal: SealOrProblem) -> StagedEpoch:
     return StagedEpoch(epoch, seal.sealed_ms, None, totals.files, totals.rows, totals.size_bytes)
 
 
-async def _detailed(store: Get, epoch: StagedEpoch, seal: SealOrProblem, manifests: Sequence[_Named]) -> StagedEpoch:
+async def _detailed(
+    store: Get, epoch: StagedEpoch, seal: SealOrProblem, manifests: Sequence[NamedManifest]
+) -> StagedEpoch:
     """Adds what the manifests tell. Those that the seal names and nobody can read are a problem."""
     if isinstance(seal, str):
         return replace(epoch, attempts=_attempts(manifests))
     winners = {(winner.task, winner.attempt): winner.manifests for winner in seal.winners}
     lost_files = 0
     problems = []
-    for (attempt, number), counted in zip(manifests, await _count(store, manifests), strict=True):
-        wins = number < winners.get((attempt.task, attempt.id), 0)
+    for named, counted in zip(manifests, await _count(store, manifests), strict=True):
+        wins = named.number < winners.get((named.attempt.task, named.attempt.id), 0)
         if wins and isinstance(counted, str):
             problems.append(counted)
         elif not wins and isinstance(counted, Totals):
@@ -221,19 +245,20 @@ async def _detailed(store: Get, epoch: StagedEpoch, seal: SealOrProblem, manifes
     return replace(epoch, attempts=_attempts(manifests), lost_files=lost_files, problem="; ".join(problems) or None)
 
 
-async def _unsealed_epoch(store: Get, epoch: Epoch, manifests: Sequence[_Named]) -> StagedEpoch:
+async def _unsealed_epoch(store: Get, epoch: Epoch, manifests: Sequence[NamedManifest]) -> StagedEpoch:
     counted = await _count(store, manifests)
     totals = sum((each for each in counted if isinstance(each, Totals)), Totals())
     problem = "; ".join(each for each in counted if isinstance(each, str)) or None
     figures = (totals.files, totals.rows, totals.size_bytes)
-    return StagedEpoch(epoch, None, _attempts(manifests), *figures, problem=problem)
+    written_ms = max(named.modified_ms for named in manifests)
+    return StagedEpoch(epoch, None, _attempts(manifests), *figures, problem=problem, written_ms=written_ms)
 
 
-async def _count(store: Get, manifests: Sequence[_Named]) -> list[Totals | str]:
+async def _count(store: Get, manifests: Sequence[NamedManifest]) -> list[Totals | str]:
     """How much each manifest names, or what is wrong with it."""
 
-    async def count(named: _Named) -> Totals | str:
-        path = layout.manifest_path(*named)
+    async def count(named: NamedManifest) -> Totals | str:
+        path = named.path
         try:
             found = await store.get(path)
             if not isinstance(found, Found):
@@ -245,12 +270,12 @@ async def _count(store: Get, manifests: Sequence[_Named]) -> list[Totals | str]:
     return await in_parallel(count, manifests)
 
 
-def _attempts(manifests: Iterable[_Named]) -> int:
-    return len({attempt.id for attempt, _ in manifests})
+def _attempts(manifests: Iterable[NamedManifest]) -> int:
+    return len({named.attempt.id for named in manifests})
 
 
-def _missing(seal: Seal, manifests: Iterable[_Named]) -> list[str]:
-    there = {(attempt.task, attempt.id, number) for attempt, number in manifests}
+def _missing(seal: Seal, manifests: Iterable[NamedManifest]) -> list[str]:
+    there = {(named.attempt.task, named.attempt.id, named.number) for named in manifests}
     named = ((winner.task, winner.attempt, number) for winner in seal.winners for number in range(winner.manifests))
     missing = sum(each not in there for each in named)
     if not missing:
@@ -267,14 +292,14 @@ async def _first_path(store: List, prefix: str, after: str | None) -> str | None
 
 async def _manifests(
     store: List, user: CommitUser, after: Epoch | None, last: Epoch | None = None
-) -> dict[Epoch, list[_Named]]:
+) -> dict[Epoch, list[NamedManifest]]:
     """The names of the manifests of epochs after `after`, up to those of `last`."""
     start = None if after is None else f"{layout.writers_prefix(user, after)}/{_LAST}"
-    found: dict[Epoch, list[_Named]] = {}
+    found: dict[Epoch, list[NamedManifest]] = {}
     async for page in store.list(layout.writers_prefix(user), start_after=start):
         for info in page:
             if named := layout.parse_manifest_path(info.path):
                 if last is not None and named[0].epoch > last:
                     return found
-                found.setdefault(named[0].epoch, []).append(named)
+                found.setdefault(named[0].epoch, []).append(NamedManifest(*named, info.modified_ms))
     return found

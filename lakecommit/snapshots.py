@@ -200,7 +200,7 @@ class Snapshots:
                 queries.fail(user, error)
                 continue
             room -= files
-            parts.append(Part(user, epochs, staged))
+            parts.append(Part(user, epochs, staged, settings.query_name))
         return parts
 
     async def _commit(self, parts: Sequence[Part]) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, InvalidInput
 from lakecommit.formats.base import marks_of
+from lakecommit.formats.delta.history import query_names
 from lakecommit.formats.delta.log import PARALLEL_COMMITS, LogStore, confirm, follow, open_table
 from lakecommit.formats.delta.names import commit_path
 from lakecommit.formats.delta.state import DeltaState
-from lakecommit.inspection import UserStatus, read_seals, sealed_epochs, status_of, users
+from lakecommit.inspection import UserStatus, read_seals, sealed_epochs, snapshot_ms_of, status_of, users
 from lakecommit.model import CommitUser, Epoch, Seal, own_mark_id
 from lakecommit.parallel import in_parallel
 from lakecommit.storage.base import Found
@@ -47,7 +48,8 @@ class Watcher:
 
     A refresh costs two GETs for the marks, and one or two more for each version since the last refresh; for each query
     one listing of its seals from the own mark on, and a GET for each that is new, pending or not. Every
-    `QUERIES_EVERY_MS` it takes one page of a listing for each query, and one or two more. Manifests are not read.
+    `QUERIES_EVERY_MS` it takes one page of a listing for each query, and one or two more, and the newest versions for
+    the names of those that are new. Manifests are not read.
     """
 
     def __init__(self, store: LogStore, clock: Clock) -> None:
@@ -73,6 +75,10 @@ class Watcher:
         if seen.users_ms is None or now.boot_ms - seen.users_ms >= QUERIES_EVERY_MS:
             seen.users = [user async for user in users(self._store, batches=False)]
             seen.users_ms = now.boot_ms
+            if seen.table is not None:
+                new = [user for user in seen.users if user not in seen.searched]
+                seen.names |= await query_names(self._store, seen.table.version, new)
+                seen.searched |= set(new)
         if seen.table is None and not seen.users:
             raise InvalidInput(f"there is no table at {self._store.location}; check the location")
         queries = await in_parallel(self._query, seen.users)
@@ -116,7 +122,9 @@ class Watcher:
         before, own = (-1 if mark is None else mark for mark in (known.own, marks.own))
         committed = sum(seal.totals.rows for epoch, seal in intact.items() if before < epoch <= own)
         seen.queries[user] = after = _SeenQuery(marks.own, intact, known.rows + committed)
-        return WatchedQuery(status_of(user, marks, seals), seen.snapshots[own_mark_id(user)], after.rows)
+        status = status_of(user, marks, seals)
+        status = replace(status, snapshot_ms=snapshot_ms_of(seen.table, user), name=seen.names.get(user))
+        return WatchedQuery(status, seen.snapshots[own_mark_id(user)], after.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +140,7 @@ class _SeenQuery:
 class _Seen:
     """What is known of the table since the watch began, and the number of versions that moved each mark since.
 
-    `first` is the table as it was then.
+    `first` is the table as it was then, and `names` are those of queries that were `searched` for.
     """
 
     table: DeltaState | None = None
@@ -142,3 +150,5 @@ class _Seen:
     users_ms: int | None = None
     queries: dict[CommitUser, _SeenQuery] = field(default_factory=dict)
     snapshots: Counter[str] = field(default_factory=Counter)
+    names: dict[CommitUser, str] = field(default_factory=dict)
+    searched: set[CommitUser] = field(default_factory=set)

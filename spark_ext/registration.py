@@ -133,7 +133,7 @@ class _QueryListener(StreamingQueryListener):
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
         user, sessions, service = CommitUser(str(event.id)), self._driver.sessions, self._driver.service
-        sessions.started(self._session_id, user, str(event.runId))
+        sessions.started(self._session_id, user, str(event.runId), event.name)
         service.begin_run(user)
         # On this thread, which stands for the query's own: a checkpoint that does not answer holds up no other query.
         spark = sessions.session(self._session_id)

@@ -42,7 +42,7 @@ def restart_of(spark: SparkSession, user: CommitUser, defaults: Mapping[str, str
         if planned is None or planned.isEmpty():
             return None
         options, epoch = everywhere(entries(field_of(execution, "extraOptions"))), Epoch(planned.get())
-        restart = Restart(user, options, defaults)
+        restart = Restart(user, options, defaults, name=execution.name())
         if not _may_be_left_out(spark, execution, epoch):
             return restart
         offsets = epoch_offsets(spark, user, epoch, with_latest=False).fingerprint

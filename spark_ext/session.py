@@ -25,6 +25,7 @@ class SparkSessions:
         self._sessions: dict[str, SparkSession] = {}
         self._defaults: dict[str, Mapping[str, str]] = {}
         self._runs: dict[CommitUser, str] = {}
+        self._names: dict[CommitUser, str] = {}
         self._latest_known: dict[CommitUser, str] = {}
         # py4j keeps a connection for each thread that calls: one for all requests, not one for each.
         self._jvm = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lakecommit-py4j")
@@ -32,7 +33,9 @@ class SparkSessions:
     def add(self, session_id: str, spark: SparkSession) -> None:
         with self._lock:
             self._sessions[session_id] = spark
-            self._runs.update({CommitUser(str(query.id)): str(query.runId) for query in spark.streams.active})
+            active = spark.streams.active
+            self._runs.update({CommitUser(str(query.id)): str(query.runId) for query in active})
+            self._names.update({CommitUser(str(query.id)): query.name for query in active if query.name})
 
     def id_of(self, spark: SparkSession) -> str | None:
         """The id under which a session was added; several Python objects may stand for one session."""
@@ -40,11 +43,14 @@ class SparkSessions:
             known = self._sessions.items()
             return next((key for key, each in known if each._jsparkSession.equals(spark._jsparkSession)), None)
 
-    def started(self, session_id: str, user: CommitUser, run: str) -> None:
+    def started(self, session_id: str, user: CommitUser, run: str, name: str | None) -> None:
         """A run begins, with the settings that its session has at this moment: as in Spark, they hold until it ends."""
         self._read_defaults(session_id)
         with self._lock:
             self._runs[user] = run
+            self._names.pop(user, None)
+            if name:
+                self._names[user] = name
 
     def ended(self, user: CommitUser, run: str) -> bool:
         """False where a new run of the same query has begun meanwhile: Spark tells of an end late."""
@@ -52,6 +58,7 @@ class SparkSessions:
             if self._runs.get(user) != run:
                 return False
             del self._runs[user]
+            self._names.pop(user, None)
             self._latest_known.pop(user, None)
             return True
 
@@ -65,14 +72,19 @@ class SparkSessions:
     def facts(self, request: Request) -> Facts:
         with self._lock:
             spark = self._sessions.get(request.session)
-            queries = sorted(self._runs)
+            queries, names = sorted(self._runs), dict(self._names)
         if spark is None:
             return Facts(queries=queries)
         offsets = self._offsets(spark, request) if request.verb is Verb.COMMIT_EPOCH else EpochOffsets()
         if not request.streaming or request.session not in self._defaults:
             self._read_defaults(request.session)
         return Facts(
-            self._defaults[request.session], queries, offsets.fingerprint, offsets.planned, offsets.latest or ()
+            self._defaults[request.session],
+            queries,
+            offsets.fingerprint,
+            offsets.planned,
+            offsets.latest or (),
+            names,
         )
 
     def _offsets(self, spark: SparkSession, request: Request) -> EpochOffsets:

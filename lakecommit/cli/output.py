@@ -6,12 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
 
 import click
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -31,7 +33,8 @@ def show(output: Output, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(output.data(), indent=2, ensure_ascii=False))
         return
-    _console().print(output.render())
+    # Commands are not cut: who copies one wants all of it.
+    _console().print(output.render(), crop=False)
 
 
 @contextmanager
@@ -48,6 +51,19 @@ def display(*, as_json: bool) -> Iterator[Callable[[Output], None]]:
             yield lambda output: live.update(output.render(), refresh=True)
     else:
         yield lambda output: console.print(Group(output.render(), text("")))
+
+
+@dataclass(frozen=True, slots=True)
+class Indented:
+    """Moves what it shows to the right. Adds nothing at the end of a line, where a shell would stumble over it."""
+
+    shown: RenderableType
+    by: int = 2
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        narrower = options.update_width(max(1, options.max_width - self.by))
+        for line in Segment.split_lines(console.render(self.shown, narrower)):
+            yield from (Segment(" " * self.by), *line, Segment.line())
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
@@ -91,6 +107,12 @@ def time(ms: int | None) -> str | None:
     if ms is None:
         return None
     return datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def second(ms: int | None) -> str | None:
+    """UTC, to the second."""
+    whole = time(ms)
+    return None if whole is None else f"{whole[:-5]}Z".replace("T", " ")
 
 
 def event_time(us: int | None, timespec: str = "auto") -> str | None:

@@ -1,26 +1,58 @@
-"""How a commit user's standing is shown, once and while it is watched: what is pending, lag, cadence, watermark."""
+"""How a commit user's standing is shown, once and while it is watched: a verdict, then what is worth knowing."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from lakecommit.cli.output import duration, event_time, size
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from lakecommit.cli.health import Health, State
+from lakecommit.cli.output import Indented, duration, event_time, second, size, table, text
 from lakecommit.inspection import UserStatus
+from lakecommit.model import is_batch
 
-STANDING_COLUMNS = ("#pending", "#files", "#rows", "#bytes", "#lag", "cadence", "watermark")
-
-
-def standing_row(user: UserStatus, now_ms: int) -> tuple[object, ...]:
-    load = user.load
-    lag, watermark = duration(user.lag_ms(now_ms)), event_time(user.watermark_us, "milliseconds")
-    figures = (load.epochs, load.files, load.rows, size(load.size_bytes))
-    return (*figures, lag, _cadence(user.partitions_behind), watermark)
+PROBLEMS_SHOWN = 5
+# What needs somebody has another shape, too: not everybody sees colours, and a log has none.
+_SYMBOLS = {State.QUIET: ("●", "green"), State.LEFT_OVER: ("○", ""), State.DAMAGED: ("✖", "red")}
+_WELL, _NOT_WELL = ("●", "green"), ("▲", "yellow")
+_RED = frozenset({State.DEAD, State.PASSED, State.DAMAGED})
 
 
-def standing_data(user: UserStatus, now_ms: int) -> dict[str, Any]:
+def block(
+    user: UserStatus, health: Health, now_ms: int, more: Sequence[tuple[str, object]] = (), *rest: RenderableType
+) -> RenderableType:
+    """A query with its verdict, `more` facts about it, and `rest` below them; it fits into 80 columns."""
+    symbol, colour = _SYMBOLS.get(health.state, _WELL if health.well else _NOT_WELL)
+    style = "red" if health.state in _RED else colour
+    head = Text.assemble((f"{symbol} ", style), *_names(user))
+    parts: list[RenderableType] = [text(health.says, style if not health.well else "")]
+    facts = [*_facts(user, now_ms), *more]
+    if facts:
+        parts.append(table(("", ""), facts))
+    parts += rest
+    problems = problems_of(user)
+    parts += [text(problem, "red") for problem in problems[:PROBLEMS_SHOWN]]
+    if len(problems) > PROBLEMS_SHOWN:
+        parts.append(text(f"… and {len(problems) - PROBLEMS_SHOWN:,} more problems; --json has all", "red"))
+    if health.advice is not None:
+        parts.append(text(health.advice))
+    return Group(head, Indented(Group(*parts, *health.hints)))
+
+
+def standing_data(user: UserStatus, health: Health, now_ms: int) -> dict[str, Any]:
     load, behind = user.load, user.partitions_behind
     return {
         "user": user.user,
+        "name": user.name,
+        "state": health.state.value,
+        "well": health.well,
+        "verdict": health.says,
+        "advice": health.advice,
+        "commands": [each.command for each in health.hints],
+        "lastSnapshotMs": user.snapshot_ms,
+        "lastSealMs": user.sealed_ms,
         "mark": user.marks.mark,
         "ownMark": user.marks.own,
         "newestSeal": user.newest_seal,
@@ -38,16 +70,37 @@ def standing_data(user: UserStatus, now_ms: int) -> dict[str, Any]:
 
 def problems_of(user: UserStatus) -> list[str]:
     """What is wrong with the user's records, and with its epochs, each in one line."""
-    problems = [f"{user.user}: {user.problem}"] if user.problem else []
-    problems += [f"epoch {each.epoch} of {user.user}: {each.problem}" for each in user.staged if each.problem]
-    if user.passed:
-        problems.append(f"{user.user}: another sink went past pending epochs; their rows are missing")
-    return problems
+    problems = [user.problem] if user.problem else []
+    return problems + [f"epoch {each.epoch}: {each.problem}" for each in user.staged if each.problem]
 
 
-def _cadence(partitions_behind: int | None) -> str | None:
-    if partitions_behind is None:
-        return None
-    if partitions_behind == 0:
-        return "normal"
-    return f"in backlog, {partitions_behind:,} partition{'s' if partitions_behind > 1 else ''} behind"
+def _names(user: UserStatus) -> list[tuple[str, str]]:
+    """A name beside the id. Only between the two may a line be broken."""
+    name = [(f"{text(user.name).plain}  ", "bold")] if user.name else []
+    return [*name, (str(user.user), "" if user.name else "bold")]
+
+
+def _facts(user: UserStatus, now_ms: int) -> list[tuple[str, object]]:
+    """The last snapshot and the last seal; and where they say something: what waits, marks that differ, the pace."""
+    facts: list[tuple[str, object]] = []
+    load, marks = user.load, user.marks
+    if user.pending:
+        lag = duration(user.lag_ms(now_ms))
+        counted = (f"{load.epochs:,} epochs", f"{load.files:,} files", f"{load.rows:,} rows", size(load.size_bytes))
+        facts.append(("waits", ", ".join(filter(None, counted)) + (f", for {lag}" if lag else "")))
+    if marks.own is not None:
+        facts.append(("last snapshot", f"epoch {marks.own:,}, at {second(user.snapshot_ms) or 'an unknown time'}"))
+    if user.newest_seal is not None and user.newest_seal != marks.own:
+        facts.append(("last seal", f"epoch {user.newest_seal:,}, at {second(user.sealed_ms) or 'an unknown time'}"))
+    if marks.mark != marks.own and not is_batch(user.user):
+        facts.append(("mark", f"epoch {_number(marks.mark)}; lakecommit's own is at {_number(marks.own)}"))
+    if user.partitions_behind:
+        plural = "s" if user.partitions_behind > 1 else ""
+        facts.append(("cadence", f"in backlog, {user.partitions_behind:,} partition{plural} behind"))
+    if user.watermark_us is not None:
+        facts.append(("watermark", event_time(user.watermark_us, "milliseconds")))
+    return facts
+
+
+def _number(epoch: int | None) -> str:
+    return "none" if epoch is None else f"{epoch:,}"

@@ -1,45 +1,48 @@
-"""`lakecommit status TABLE`: who writes the table, how far they are, and what is staged."""
+"""`lakecommit status TABLE`: are those who write the table well, how far are they, and what waits?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 import click
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from lakecommit.cli.arguments import json_option, run, store_option
-from lakecommit.cli.output import display, show, size, table, text, time
-from lakecommit.cli.standing import STANDING_COLUMNS, problems_of, standing_data, standing_row
+from lakecommit.cli.health import Health, ago, health_of
+from lakecommit.cli.output import display, show, size, table, text
+from lakecommit.cli.standing import block, standing_data
 from lakecommit.cli.watch import watch
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.delta.history import history
+from lakecommit.formats.delta.history import history, query_names
 from lakecommit.formats.delta.log import open_table
 from lakecommit.formats.delta.state import DeltaState
-from lakecommit.inspection import DETAILED_EPOCHS, StagedEpoch, UserStatus, users_of
+from lakecommit.inspection import StagedEpoch, UserStatus, users_of
 from lakecommit.listening.places import places_of
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import CommitUser, Epoch, is_batch
 from lakecommit.parallel import in_parallel
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
 # How many versions are searched for batch writes, which leave no mark but the id of their version.
 VERSIONS_SEARCHED = 100
-# How many epochs of a user are shown, and how many of its problems: those whose manifests are read.
-SHOWN = DETAILED_EPOCHS
+# How many epochs of a user are shown of each kind; `--json` has all.
+SHOWN = 5
 INTERVAL_S = 2
+# Not 1, which says that the table could not be looked at, and not 2, which is for a wrong command line.
+NOT_WELL = 3
 
 
 @dataclass(frozen=True, slots=True)
 class StatusOutput:
     """`batches` are commit users whose writes are in the table: batch writes with state that is left over.
 
-    `listeners` have, for each stream that some listened to, the newest epoch that each was told of, -1 for none.
+    `listeners` have, for each stream that some listened to, the newest epoch that each was told of, -1 for none. A
+    query that has left no trace for longer than `max_quiet_ms` is not well.
     """
 
     location: str
@@ -48,55 +51,65 @@ class StatusOutput:
     batches: tuple[UserStatus, ...]
     listeners: Mapping[CommitUser, Mapping[str, Epoch]]
     now_ms: int
+    max_quiet_ms: int | None = None
+
+    @property
+    def well(self) -> bool:
+        return all(self._health(user).well for user in self.users)
 
     def data(self) -> dict[str, Any]:
         return {
             "location": self.location,
+            "well": self.well,
             "format": "delta",
             "version": None if self.table is None else self.table.version,
             "tableId": None if self.table is None else self.table.table_id,
             "partitionBy": None if self.table is None else list(self.table.metadata.partition_columns),
-            "users": [
-                _user_data(user, self.now_ms) | {"listeners": dict(self.listeners.get(user.user, {}))}
-                for user in self.users
-            ],
+            "timestampMs": self.now_ms,
+            "users": [self._user_data(user) for user in self.users],
             "committedBatches": [str(user.user) for user in self.batches],
         }
 
     def render(self) -> RenderableType:
-        parts: list[RenderableType] = [text(self.location, "bold"), text(self._table_line()), text("")]
+        parts: list[RenderableType] = [text(self.location, "bold"), text(self._table_line())]
+        for user in self.users:
+            parts += [text(""), self._block(user)]
         if not self.users:
-            parts.append(text("nobody has anything under way"))
-        else:
-            parts.append(table(_USER_COLUMNS, [_user_row(user, self.now_ms) for user in self.users]))
-        epochs = [row for user in self.users for row in _epoch_rows(user)]
-        if epochs:
-            parts += [text(""), table(_EPOCH_COLUMNS, epochs)]
-        listeners = [row for user in self.users for row in _listener_rows(user, self.listeners.get(user.user, {}))]
-        if listeners:
-            parts += [text(""), table(_LISTENER_COLUMNS, listeners)]
-        notes = [note for user in self.users for note in _notes(user)]
-        if notes:
-            parts += [text(""), *notes]
+            parts += [text(""), text("no query has written here, and no batch write is under way")]
         if self.batches:
             parts += [text(""), text(f"{len(self.batches)} committed batch writes still have their state")]
         return Group(*parts)
+
+    def _block(self, user: UserStatus) -> RenderableType:
+        listeners = _listener_facts(user, self.listeners.get(user.user, {}))
+        epochs = [table(_EPOCH_COLUMNS, _epoch_rows(user, self.now_ms))] if user.staged else []
+        return block(user, self._health(user), self.now_ms, listeners, *epochs)
+
+    def _user_data(self, user: UserStatus) -> dict[str, Any]:
+        return standing_data(user, self._health(user), self.now_ms) | {
+            "pending": [_epoch_data(each) for each in user.pending],
+            "passed": [_epoch_data(each) for each in user.passed],
+            "unsealed": [_epoch_data(each) for each in user.unsealed],
+            "problem": user.problem,
+            "listeners": dict(self.listeners.get(user.user, {})),
+        }
+
+    def _health(self, user: UserStatus) -> Health:
+        return health_of(user, self.location, self.now_ms, self.max_quiet_ms)
 
     def _table_line(self) -> str:
         if self.table is None:
             return "no table yet"
         partitions = ", ".join(self.table.metadata.partition_columns)
-        return f"delta, version {self.table.version}, id {self.table.table_id}" + (
-            f", partitioned by {partitions}" if partitions else ""
-        )
+        return f"delta, version {self.table.version}" + (f", partitioned by {partitions}" if partitions else "")
 
 
-async def read_status(store: Store, clock: Clock) -> StatusOutput:
+async def read_status(store: Store, clock: Clock, max_quiet_ms: int | None = None) -> StatusOutput:
     """Raises `InvalidInput` where there is neither a table nor state of one.
 
     Cost: opening the table, one page of a listing for each user, what `user_status` says for each, a listing and the
-    places of the listeners of each stream, and where users without marks and seals are left over `VERSIONS_SEARCHED`
-    versions.
+    places of the listeners of each stream, the newest version or a few more for the names of queries, and where users
+    without marks and seals are left over `VERSIONS_SEARCHED` versions.
     """
     found = await open_table(store, clock)
     users = await users_of(store, found)
@@ -107,15 +120,17 @@ async def read_status(store: Store, clock: Clock) -> StatusOutput:
         committed = {entry.txn_id for entry in await history(store, VERSIONS_SEARCHED)}
     done = tuple(user for user in users if user.never_sealed and user.user in committed)
     others = tuple(user for user in users if user not in done)
-    streams = [user.user for user in others if user.marks.own is not None]
+    streams = [user.user for user in others if user.marks.own is not None and not is_batch(user.user)]
     places = await in_parallel(partial(places_of, store), streams)
     listeners = {user: each for user, each in zip(streams, places, strict=True) if each}
-    return StatusOutput(store.location, found, others, done, listeners, clock.wall_ms())
+    names = {} if found is None else await query_names(store, found.version, streams)
+    named = tuple(replace(user, name=names.get(user.user)) for user in others)
+    return StatusOutput(store.location, found, named, done, listeners, clock.wall_ms(), max_quiet_ms)
 
 
 @click.command("status")
 @click.argument("location", metavar="TABLE")
-@click.option("--watch", "watched", is_flag=True, help="Show what is pending live, until Ctrl-C.")
+@click.option("--watch", "watched", is_flag=True, help="Show it live, until Ctrl-C.")
 @click.option(
     "--interval",
     "interval_s",
@@ -123,86 +138,83 @@ async def read_status(store: Store, clock: Clock) -> StatusOutput:
     metavar="SECONDS",
     help=f"How often --watch looks; {INTERVAL_S} by default.",
 )
+@click.option(
+    "--max-quiet",
+    "max_quiet_min",
+    type=click.IntRange(min=1),
+    metavar="MINUTES",
+    help="A query that has sealed and committed nothing for this long is not well. For streams that always have input.",
+)
 @store_option
 @json_option
 def command(
-    location: str, watched: bool, interval_s: int | None, store_options: Mapping[str, str], as_json: bool
+    location: str,
+    watched: bool,
+    interval_s: int | None,
+    max_quiet_min: int | None,
+    store_options: Mapping[str, str],
+    as_json: bool,
 ) -> None:
-    """Show who writes TABLE, how far they are, and what is staged."""
+    """Say whether those who write TABLE are well, how far they are, and what waits.
+
+    Exit code 0: all are well, as far as the table shows. 3: somebody has to do something, and it says what. 1: the
+    table could not be looked at.
+    """
     if interval_s is not None and not watched:
         raise click.UsageError("--interval is for --watch; give both or none")
+    if max_quiet_min is not None and watched:
+        raise click.UsageError("--max-quiet is for an alert, and --watch for people; give one of them")
     store, clock = open_store(location, store_options), SystemClock()
     if not watched:
-        show(run(read_status(store, clock)), as_json=as_json)
+        output = run(read_status(store, clock, None if max_quiet_min is None else max_quiet_min * 60_000))
+        show(output, as_json=as_json)
+        if not output.well:
+            raise SystemExit(NOT_WELL)
         return
     with suppress(KeyboardInterrupt), display(as_json=as_json) as shown:
         run(watch(store, shown, clock, interval_s or INTERVAL_S))
 
 
-_USER_COLUMNS = ("commit user", "#mark", "#own mark", "#newest seal", *STANDING_COLUMNS)
-_LISTENER_COLUMNS = ("commit user", "listener", "#told up to epoch", "#epochs behind")
-_EPOCH_COLUMNS = ("commit user", "#epoch", "state", "sealed", "#attempts", "#files", "#rows", "#bytes", "#lost files")
+_EPOCH_COLUMNS = ("#epoch", "", "", "#files", "#rows", "#bytes", "#lost files")
 
 
-def _user_row(user: UserStatus, now_ms: int) -> tuple[object, ...]:
-    return (user.user, user.marks.mark, user.marks.own, user.newest_seal, *standing_row(user, now_ms))
-
-
-def _epoch_rows(user: UserStatus) -> list[tuple[object, ...]]:
+def _epoch_rows(user: UserStatus, now_ms: int) -> list[tuple[object, ...]]:
     """The first sealed epochs and the first that are not: of each kind some, and how many more there are."""
-    sealed = [
-        *(("passed by another sink", each) for each in user.passed),
-        *(("pending", each) for each in user.pending),
-    ]
-    return [*_first_rows(user, sealed), *_first_rows(user, [("not sealed", each) for each in user.unsealed])]
+    sealed = [*(("passed", each) for each in user.passed), *(("waits", each) for each in user.pending)]
+    return [*_first_rows(sealed, now_ms), *_first_rows([("not sealed", each) for each in user.unsealed], now_ms)]
 
 
-def _first_rows(user: UserStatus, epochs: Sequence[tuple[str, StagedEpoch]]) -> list[tuple[object, ...]]:
-    rows = [_epoch_row(user, kind, each) for kind, each in epochs[:SHOWN]]
+def _first_rows(epochs: Sequence[tuple[str, StagedEpoch]], now_ms: int) -> list[tuple[object, ...]]:
+    rows = [_epoch_row(kind, each, now_ms) for kind, each in epochs[:SHOWN]]
     if len(epochs) > SHOWN:
-        rows.append((user.user, "…", f"and {len(epochs) - SHOWN:,} more", *[""] * 6))
+        rows.append(("…", f"and {len(epochs) - SHOWN:,} more", *[""] * 5))
     return rows
 
 
-def _epoch_row(user: UserStatus, kind: str, epoch: StagedEpoch) -> tuple[object, ...]:
+def _epoch_row(kind: str, epoch: StagedEpoch, now_ms: int) -> tuple[object, ...]:
+    at_ms = epoch.written_ms if epoch.sealed_ms is None else epoch.sealed_ms
     return (
-        *(user.user, epoch.epoch, kind, time(epoch.sealed_ms), epoch.attempts),
-        *(epoch.files, epoch.rows, size(epoch.size_bytes), epoch.lost_files),
+        *(epoch.epoch, kind, ago(at_ms, now_ms), epoch.files, epoch.rows, size(epoch.size_bytes)),
+        epoch.lost_files or "",
     )
 
 
-def _listener_rows(user: UserStatus, places: Mapping[str, Epoch]) -> list[tuple[object, ...]]:
+def _listener_facts(user: UserStatus, places: Mapping[str, Epoch]) -> list[tuple[str, object]]:
     own = -1 if user.marks.own is None else user.marks.own
-    return [
-        (user.user, name, "none" if epoch < 0 else epoch, max(0, own - epoch)) for name, epoch in sorted(places.items())
-    ]
+    return [(f"listener {name}", _told(epoch, max(0, own - epoch))) for name, epoch in sorted(places.items())]
 
 
-def _notes(user: UserStatus) -> list[Text]:
-    problems = problems_of(user)
-    notes = [text(problem, "red") for problem in problems[:SHOWN]]
-    if len(problems) > SHOWN:
-        notes.append(text(f"… and {len(problems) - SHOWN:,} more problems of {user.user}", "red"))
-    if user.never_sealed:
-        notes.append(
-            text(
-                f"{user.user}: a stream in its first epoch, or a batch write that is running, was given up, or was "
-                f"committed more than {VERSIONS_SEARCHED} versions ago"
-            )
-        )
-    return notes
-
-
-def _user_data(user: UserStatus, now_ms: int) -> dict[str, Any]:
-    return standing_data(user, now_ms) | {
-        "pending": [_epoch_data(each) for each in user.pending],
-        "passed": [_epoch_data(each) for each in user.passed],
-        "unsealed": [_epoch_data(each) for each in user.unsealed],
-        "problem": user.problem,
-    }
+def _told(epoch: Epoch, behind: int) -> str:
+    told = "told nothing yet" if epoch < 0 else f"told up to epoch {epoch:,}"
+    return f"{told}, {behind:,} epochs behind" if behind else told
 
 
 def _epoch_data(epoch: StagedEpoch) -> dict[str, Any]:
-    names = {"sealed_ms": "sealedMs", "size_bytes": "sizeBytes", "lost_files": "lostFiles"}
+    names = {
+        "sealed_ms": "sealedMs",
+        "size_bytes": "sizeBytes",
+        "lost_files": "lostFiles",
+        "written_ms": "writtenMs",
+    }
     data = {names.get(name, name): value for name, value in asdict(epoch).items()}
     return data if epoch.attempts is not None else data | {"lostFiles": None}

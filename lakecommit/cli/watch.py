@@ -9,14 +9,13 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from lakecommit.cli.output import Output, duration, table, text, time
-from lakecommit.cli.standing import problems_of, standing_data, standing_row
+from lakecommit.cli.health import health_of
+from lakecommit.cli.output import Output, duration, text, time
+from lakecommit.cli.standing import block, problems_of, standing_data
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.delta.log import LogStore
 from lakecommit.watching import WatchedQuery, WatchedTable, Watcher
-
-PROBLEMS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +55,13 @@ class WatchOutput:
         version = "no table yet" if watched.version is None else f"delta, version {watched.version}"
         at = f"{time(watched.now_ms)}, watched for {duration(watched.watched_ms)}"
         parts: list[RenderableType] = [text(watched.location, "bold"), text(f"{version}, at {at}"), text("")]
-        if watched.queries:
-            columns = [_column(query, watched) for query in watched.queries]
-            parts.append(
-                table(("", *(query.status.user for query in watched.queries)), zip(_LABELS, *columns, strict=True))
-            )
-        else:
-            parts.append(text("no query has written here"))
-        problems = [problem for query in watched.queries for problem in problems_of(query.status)]
-        parts += [text(problem, "red") for problem in problems[:PROBLEMS_SHOWN]]
-        if len(problems) > PROBLEMS_SHOWN:
-            parts.append(text(f"… and {len(problems) - PROBLEMS_SHOWN:,} more; see 'lakecommit status'", "red"))
+        for query in watched.queries:
+            parts += [_block(query, watched), text("")]
+        if not watched.queries:
+            parts += [text("no query has written here"), text("")]
         if self.failure is not None:
             parts.append(text(f"{time(self.failure.now_ms)}: {self.failure.error}; it is tried again", "red"))
-        return Group(*parts)
+        return Group(*parts[:-1] if self.failure is None else parts)
 
 
 async def watch(
@@ -93,23 +85,17 @@ async def watch(
             shown = replace(shown, failure=Failure(now_ms, str(error)))
 
 
-# A query is a column: most tables have one or two, and a terminal is not wide.
-_LABELS = (
-    *("mark", "pending epochs", "pending files", "pending rows", "pending bytes", "lag", "cadence", "watermark"),
-    *("snapshots a minute", "rows a minute"),
-)
-
-
-def _column(query: WatchedQuery, watched: WatchedTable) -> tuple[object, ...]:
+def _block(query: WatchedQuery, watched: WatchedTable) -> RenderableType:
     snapshots, rows = (_per_minute(number, watched) for number in (query.snapshots, query.rows))
-    return (
-        *(query.status.marks.mark, *standing_row(query.status, watched.now_ms)),
-        *(None if snapshots is None else f"{snapshots:,.1f}", None if rows is None else f"{rows:,.0f}"),
-    )
+    known = snapshots is not None and rows is not None
+    more = [("a minute", f"{snapshots:,.1f} snapshots, {rows:,.0f} rows")] if known else []
+    health = health_of(query.status, watched.location, watched.now_ms)
+    return block(query.status, health, watched.now_ms, more)
 
 
 def _query_data(query: WatchedQuery, watched: WatchedTable) -> dict[str, Any]:
-    return standing_data(query.status, watched.now_ms) | {
+    health = health_of(query.status, watched.location, watched.now_ms)
+    return standing_data(query.status, health, watched.now_ms) | {
         "snapshots": query.snapshots,
         "rows": query.rows,
         "snapshotsPerMinute": _per_minute(query.snapshots, watched),

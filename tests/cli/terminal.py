@@ -3,12 +3,18 @@
 import os
 import pty
 import subprocess
+import sys
+from pathlib import Path
 
 
-def on_a_terminal(command):
-    """What a command that ends well shows on a terminal, progress bars included."""
+def script():
+    return str(Path(sys.executable).with_name("lakecommit"))
+
+
+def on_a_terminal(command, columns=200, exit_code=0):
+    """What a command shows on a terminal, progress bars included."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns)}
     with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=environment) as process:
         os.close(theirs)
         shown = b""
@@ -17,6 +23,6 @@ def on_a_terminal(command):
                 shown += chunk
         except OSError:
             pass  # Linux: the other side was closed.
-        assert process.wait() == 0
+        assert process.wait() == exit_code, shown
     os.close(ours)
     return shown.decode()

@@ -15,6 +15,8 @@ from tests.cli.seals import SEALED_MS, RecordingStore, seal
 from tests.cli.tables import BATCH, OTHER, QUERY
 from tests.fake_clock import FakeClock
 
+HOUR_MS = 3_600_000
+
 
 def user_of(status, user):
     return next(each for each in status["users"] if each["user"] == user)
@@ -25,8 +27,17 @@ def test_a_committed_stream_has_nothing_staged(table, invoke_json):
     table.commit_epoch(1)
     status = invoke_json("status", table.location)
     assert (status["location"], status["format"], status["version"]) == (table.location, "delta", 2)
-    assert user_of(status, QUERY) == {
+    user = user_of(status, QUERY)
+    last = max(user.pop("lastSnapshotMs"), user.pop("lastSealMs"))
+    assert 0 <= status["timestampMs"] - last < HOUR_MS
+    assert user.pop("verdict").startswith("nothing waits; last snapshot ")
+    assert user == {
         "user": QUERY,
+        "name": None,
+        "state": "quiet",
+        "well": True,
+        "advice": None,
+        "commands": [],
         "mark": 1,
         "ownMark": 1,
         "newestSeal": 1,
@@ -60,7 +71,8 @@ def test_listeners_are_shown_with_how_far_they_are(table, invoke_json, invoke):
     status = invoke_json("status", table.location)
     assert user_of(status, QUERY)["listeners"] == {"broken": -1, "notify": 0, "partition-done": 2}
     shown = invoke("status", table.location).output
-    assert [line.split()[-3:] for line in shown.splitlines() if " notify " in line] == [["notify", "0", "2"]]
+    assert "listener notify          told up to epoch 0, 2 epochs behind" in shown
+    assert "listener partition-done  told up to epoch 2" in [line.strip() for line in shown.splitlines()]
 
 
 def test_sealed_epochs_after_the_marks_are_pending(table, invoke_json):
@@ -69,7 +81,7 @@ def test_sealed_epochs_after_the_marks_are_pending(table, invoke_json):
         loser = table.run_task(QUERY, epoch)
         seal(table, epoch, [table.run_task(QUERY, epoch), table.run_task(QUERY, epoch, 1)])
         assert loser
-    user = user_of(invoke_json("status", table.location), QUERY)
+    user = user_of(invoke_json("status", table.location, exit_code=3), QUERY)
     assert (user["mark"], user["newestSeal"]) == (0, 2)
     assert [each["epoch"] for each in user["pending"]] == [1, 2]
     assert user["pending"][0] == {
@@ -81,6 +93,7 @@ def test_sealed_epochs_after_the_marks_are_pending(table, invoke_json):
         "sizeBytes": 200,
         "lostFiles": 1,
         "problem": None,
+        "writtenMs": None,
     }
     figures = ("pendingEpochs", "pendingFiles", "pendingRows", "pendingSizeBytes")
     assert [user[name] for name in figures] == [2, 4, 40, 400]
@@ -115,9 +128,9 @@ def test_epochs_that_another_sink_went_past_are_called_out(table, invoke, invoke
     # The same query id, committed further by a sink that moves the mark alone.
     log = {"txn": {"appId": str(QUERY), "version": 3, "lastUpdated": 1}}
     asyncio.run(table.store.put("_delta_log/00000000000000000001.json", str(log).replace("'", '"').encode()))
-    user = user_of(invoke_json("status", table.location), QUERY)
+    user = user_of(invoke_json("status", table.location, exit_code=3), QUERY)
     assert ([each["epoch"] for each in user["passed"]], user["pending"]) == ([0], [])
-    assert "another sink went past pending epochs" in invoke("status", table.location).stdout
+    assert "another sink went past 1 epoch;" in invoke("status", table.location, exit_code=3).stdout
 
 
 def test_a_committed_batch_write_is_not_staged(table, invoke, invoke_json):
@@ -126,7 +139,7 @@ def test_a_committed_batch_write_is_not_staged(table, invoke, invoke_json):
     status = invoke_json("status", table.location)
     assert status["committedBatches"] == [BATCH]
     assert [(user["user"], len(user["unsealed"])) for user in status["users"]] == [(OTHER, 1)]
-    assert f"{OTHER}: a stream in its first epoch, or a batch write" in invoke("status", table.location).stdout
+    assert f"● {OTHER}\n  writing epoch 0; no snapshot so far" in invoke("status", table.location).stdout
 
 
 def test_damaged_state_is_reported_by_epoch(table, invoke, invoke_json):
@@ -136,21 +149,21 @@ def test_damaged_state_is_reported_by_epoch(table, invoke, invoke_json):
     asyncio.run(table.store.delete([layout.manifest_path(lost.attempt, 0)]))
     asyncio.run(table.store.put(layout.seal_path(QUERY, 2), b"not a seal"))
     problems = {
-        each["epoch"]: each["problem"] for each in user_of(invoke_json("status", table.location), QUERY)["pending"]
+        each["epoch"]: each["problem"]
+        for each in user_of(invoke_json("status", table.location, exit_code=3), QUERY)["pending"]
     }
     assert "1 manifests that the seal of epoch 1 names are missing" in problems[1]
     assert problems[2] is not None
-    assert "are missing" in invoke("status", table.location).stdout
+    assert "are missing" in invoke("status", table.location, exit_code=3).stdout
 
 
 def test_the_console_form_has_the_same_figures(table, invoke):
     table.commit_epoch(0)
     seal(table, 1, [table.run_task(QUERY, 1)])
-    shown = invoke("status", table.location).stdout
+    shown = invoke("status", table.location, exit_code=3).stdout
     assert "delta, version 1" in shown
     assert QUERY in shown
-    assert "pending" in shown
-    assert "100 B" in shown
+    assert "1 epochs, 1 files, 10 rows, 100 B" in shown
 
 
 def test_the_lag_is_the_age_of_the_oldest_pending_seal(table):
@@ -181,10 +194,10 @@ def test_cadence_and_watermark_are_those_of_the_newest_seal(table, invoke, invok
 def test_a_newest_seal_that_is_damaged_is_reported_although_nothing_is_pending(table, invoke, invoke_json):
     table.commit_epoch(0)
     asyncio.run(table.store.put(layout.seal_path(QUERY, 0), b"not a seal"))
-    user = user_of(invoke_json("status", table.location), QUERY)
+    user = user_of(invoke_json("status", table.location, exit_code=3), QUERY)
     assert (user["pending"], user["newestSeal"], user["inBacklog"]) == ([], 0, None)
     assert user["problem"] is not None
-    assert f"{QUERY}: {user['problem']}" in invoke("status", table.location).stdout.replace("\n", " ")
+    assert user["problem"] in invoke("status", table.location, exit_code=3).stdout
 
 
 def test_of_many_pending_epochs_the_first_are_shown_and_only_their_manifests_read(table, invoke):
@@ -203,9 +216,9 @@ def test_of_many_pending_epochs_the_first_are_shown_and_only_their_manifests_rea
     assert read == {*range(1, 21), 31}
     listed = {named[0].epoch for path in store.names if (named := layout.parse_manifest_path(path))}
     assert listed == read | {21}
-    shown = invoke("status", table.location).stdout
-    assert shown.count(" pending ") == 1 + 20
-    assert "and 10 more" in shown
+    shown = invoke("status", table.location, exit_code=3).stdout
+    assert sum(line.split()[1:2] == ["waits"] for line in shown.splitlines()) == 5
+    assert "and 25 more" in shown
     assert "not sealed" in shown
 
 
@@ -213,9 +226,9 @@ def test_many_problems_do_not_flood_the_console(table, invoke):
     table.commit_epoch(0)
     for epoch in range(1, 31):
         asyncio.run(table.store.put(layout.seal_path(QUERY, epoch), b"not a seal"))
-    shown = invoke("status", table.location).stdout
-    assert shown.count(f"of {QUERY}: ") == 20
-    assert f"and 10 more problems of {QUERY}" in shown
+    shown = invoke("status", table.location, exit_code=3).stdout
+    assert sum(line.startswith("  epoch ") and ": " in line for line in shown.splitlines()) == 5
+    assert "and 25 more problems" in shown
 
 
 def test_a_user_with_nothing_under_way_costs_two_listings_and_one_read(table):

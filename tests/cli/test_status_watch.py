@@ -202,9 +202,17 @@ def test_json_is_one_object_a_line(table, capsys):
         "version": 1,
         "users": [],
     }
+    first["users"][0].pop("lastSnapshotMs")
     assert first["users"] == [
         {
             "user": QUERY,
+            "name": None,
+            "state": "catching up",
+            "well": True,
+            "verdict": "catching up: 1 epoch waits for the next large snapshot",
+            "advice": None,
+            "commands": [],
+            "lastSealMs": SEALED_MS,
             "mark": 0,
             "ownMark": 0,
             "newestSeal": 1,
@@ -289,7 +297,7 @@ def test_epochs_that_another_sink_went_past_are_told(lake, capsys):
     lake.other_sink(QUERY, 1)
     watched = json.loads(shown(capsys, lake.store, SystemClock(), 1, as_json=True))
     assert (watched["users"][0]["passedEpochs"], watched["users"][0]["pendingEpochs"]) == (1, 0)
-    assert "another sink went past pending epochs" in shown(capsys, lake.store, SystemClock(), 1, as_json=False)
+    assert "another sink went past 1 epoch;" in shown(capsys, lake.store, SystemClock(), 1, as_json=False)
 
 
 def test_an_interval_alone_is_refused(table, invoke):

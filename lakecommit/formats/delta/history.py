@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lakecommit.formats.delta.log import PARALLEL_COMMITS, LogStore, newest_commits, parse_commit
 from lakecommit.formats.delta.names import commit_path
-from lakecommit.storage.base import Found
+from lakecommit.model import CommitUser
+from lakecommit.storage.base import Found, Get
+
+# How many versions are searched for the name of a query.
+NAMES_SEARCHED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,31 @@ async def history(store: LogStore, limit: int) -> list[HistoryEntry]:
             entries.append(_entry(number, parse_commit(number, answer.body).commit_info or {}))
         version -= count
     return entries
+
+
+async def query_names(store: Get, newest: int, queries: Collection[CommitUser]) -> dict[CommitUser, str]:
+    """The names that `queries` had when they were last committed, as far as the newest `NAMES_SEARCHED` versions tell.
+
+    Most queries are in the newest version or in one right before it, so the window of parallel requests grows.
+    """
+    names: dict[CommitUser, str] = {}
+    unknown = set(queries)
+    version, window, last = newest, 1, max(-1, newest - NAMES_SEARCHED)
+    while unknown and version > last:
+        batch = range(version, max(last, version - window), -1)
+        for number, answer in zip(
+            batch, await asyncio.gather(*(store.get(commit_path(n)) for n in batch)), strict=True
+        ):
+            if not isinstance(answer, Found):
+                return names
+            details = _entry(number, parse_commit(number, answer.body).commit_info or {}).details
+            found, held = details.get("names"), details.get("epochs")
+            for user in unknown & set(held if isinstance(held, Mapping) else ()):
+                unknown.discard(user)
+                if isinstance(found, Mapping) and user in found:
+                    names[user] = str(found[user])
+        version, window = version - window, min(2 * window, PARALLEL_COMMITS)
+    return names
 
 
 def _entry(version: int, info: Mapping[str, Any]) -> HistoryEntry:

@@ -1,0 +1,158 @@
+"""Is a query well? Decided from what its table holds: marks with their times, seals, manifests. Pure.
+
+A table cannot show that a process runs, only what it leaves. Something that waits, and that nobody does anything about
+for longer than a living committer would, has been left by a dead query, or by one that is stuck. Where nothing waits, a
+query that has died and one that has no input look the same, and nothing is lost either way: that is *quiet*. Whoever
+knows how often there must be input says so with `max_quiet_ms`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from lakecommit.cleaning import RELEASE_AGE_MS
+from lakecommit.cli.hints import Hint, hint
+from lakecommit.cli.output import duration, second
+from lakecommit.inspection import UserStatus
+from lakecommit.model import is_batch
+
+# A committer that cannot commit tries for this long, then its query fails.
+ALIVE_MS = 10 * 60_000
+DAY_MS = 24 * 3_600_000
+# How old Delta's VACUUM lets a file become that no version names, by default.
+VACUUM_MS = 7 * DAY_MS
+
+
+class State(Enum):
+    WRITING = "writing"
+    WAITING = "waiting"
+    CATCHING_UP = "catching up"
+    QUIET = "quiet"
+    LEFT_OVER = "left over"
+    TOO_QUIET = "too quiet"
+    BEHIND = "behind"
+    BROKEN_OFF = "broken off"
+    DEAD = "dead"
+    PASSED = "passed by another sink"
+    DAMAGED = "damaged"
+
+    @property
+    def well(self) -> bool:
+        """Whether nobody has to do anything."""
+        return self in _WELL
+
+
+_WELL = frozenset({State.WRITING, State.WAITING, State.CATCHING_UP, State.QUIET, State.LEFT_OVER})
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`says` is the verdict in words; `advice` is what to do, and `hints` the commands that do it."""
+
+    state: State
+    says: str
+    advice: str | None = None
+    hints: tuple[Hint, ...] = ()
+
+    @property
+    def well(self) -> bool:
+        return self.state.well
+
+
+def health_of(user: UserStatus, location: str, now_ms: int, max_quiet_ms: int | None = None) -> Health:
+    """What is worst about a commit user of the table at `location`."""
+    if user.problem or any(each.problem for each in user.staged):
+        return Health(
+            State.DAMAGED,
+            "records are damaged or missing",
+            hints=(hint("see what can be saved", "recover", location, "--user", user.user),),
+        )
+    if user.passed:
+        recover = hint("stop the query, then commit them", "recover", location, "--user", user.user, "--apply")
+        says = f"another sink went past {_epochs(len(user.passed))}; their rows are missing from the table"
+        return Health(State.PASSED, says, hints=(recover,))
+    if is_batch(user.user):
+        return _batch(user, location, now_ms)
+    if user.pending:
+        return _pending(user, location, now_ms)
+    if user.unsealed:
+        return _open(user, location, now_ms)
+    return _quiet(user, now_ms, max_quiet_ms)
+
+
+def ago(at_ms: int | None, now_ms: int) -> str:
+    return "at an unknown time" if at_ms is None else f"{duration(max(0, now_ms - at_ms))} ago"
+
+
+def _pending(user: UserStatus, location: str, now_ms: int) -> Health:
+    lag_ms, silent_ms = user.lag_ms(now_ms) or 0, _silent_ms(user, now_ms)
+    many = len(user.pending) > 1
+    waits = f"{_epochs(len(user.pending))} {'wait' if many else 'waits'}"
+    if silent_ms >= ALIVE_MS:
+        advice = "start the query again: it commits what waits"
+        if lag_ms >= DAY_MS:
+            advice += f". A VACUUM of Delta may delete the files after {second(now_ms - lag_ms + VACUUM_MS)}"
+        return Health(
+            State.DEAD,
+            f"{waits}, nothing sealed or committed for {duration(silent_ms)}: the query is dead or stuck",
+            advice,
+            (hint("or commit without it", "recover", location, "--user", user.user, "--apply"),),
+        )
+    if user.partitions_behind:
+        return Health(State.CATCHING_UP, f"catching up: {waits} for the next large snapshot")
+    if lag_ms >= ALIVE_MS:
+        return Health(
+            State.BEHIND,
+            f"{waits}, {'the oldest ' if many else ''}for {duration(lag_ms)}, while the query goes on: the table is "
+            "slow, or refuses them",
+            "the driver's log says why",
+            (hint("see whether the table can be appended to", "doctor", location),),
+        )
+    return Health(State.WAITING, f"{waits} for a snapshot, sealed {ago(user.sealed_ms, now_ms)}")
+
+
+def _open(user: UserStatus, location: str, now_ms: int) -> Health:
+    epoch, silent_ms = user.unsealed[-1].epoch, _silent_ms(user, now_ms)
+    # Not sooner: a task may be at work for long between two files.
+    if silent_ms < RELEASE_AGE_MS:
+        return Health(State.WRITING, f"writing epoch {epoch}; {_last_snapshot(user, now_ms)}")
+    return Health(
+        State.BROKEN_OFF,
+        f"epoch {epoch} was begun and not sealed, nothing written for {duration(silent_ms)}: the query is dead, or a "
+        "task takes long",
+        "start the query again: Spark runs the epoch again",
+        (hint("or, if it is gone for good, see what it left", "recover", location, "--user", user.user, "--discard"),),
+    )
+
+
+def _quiet(user: UserStatus, now_ms: int, max_quiet_ms: int | None) -> Health:
+    silent_ms = _silent_ms(user, now_ms)
+    if max_quiet_ms is not None and silent_ms > max_quiet_ms:
+        says = f"nothing waits, but nothing was sealed or committed for {duration(silent_ms)}"
+        return Health(State.TOO_QUIET, says, "see whether the query runs, and whether its source has input")
+    says = f"nothing waits; {_last_snapshot(user, now_ms)}"
+    return Health(State.QUIET, says if silent_ms < ALIVE_MS else f"{says}: no input since, or it has ended")
+
+
+def _batch(user: UserStatus, location: str, now_ms: int) -> Health:
+    silent_ms = _silent_ms(user, now_ms)
+    if silent_ms < RELEASE_AGE_MS:
+        return Health(State.WRITING, "a batch write, at work or given up just now")
+    return Health(
+        State.LEFT_OVER,
+        f"a batch write that has written nothing for {duration(silent_ms)}: at work, given up, or committed long ago",
+        hints=(hint("see what of it can go", "clean", location),),
+    )
+
+
+def _silent_ms(user: UserStatus, now_ms: int) -> int:
+    return 0 if user.active_ms is None else max(0, now_ms - user.active_ms)
+
+
+def _last_snapshot(user: UserStatus, now_ms: int) -> str:
+    return "no snapshot so far" if user.marks.own is None else f"last snapshot {ago(user.snapshot_ms, now_ms)}"
+
+
+def _epochs(number: int) -> str:
+    return f"{number:,} epoch{'s' if number != 1 else ''}"
