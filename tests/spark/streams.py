@@ -32,9 +32,11 @@ class Source:
 EPOCH_BY_EPOCH = {"backlogInterval": "0"}
 
 
-def run(frame, table, checkpoint, *, sink="lakecommit", options=None):
+def run(frame, table, checkpoint, *, sink="lakecommit", options=None, name=None):
     """Runs the stream until all input is read, a snapshot an epoch; returns the progress of its epochs."""
     writer = frame.writeStream.format(sink).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    if name is not None:
+        writer = writer.queryName(name)
     if sink == "lakecommit":
         options = EPOCH_BY_EPOCH | (options or {})
     query = writer.options(**(options or {})).start(str(table))

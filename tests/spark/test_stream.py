@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 
 import deltalake
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
+
+from lakecommit.cli.status import read_status
+from lakecommit.clock import SystemClock
+from lakecommit.storage.location import open_store
 
 from .streams import Source, ids, run
 
@@ -24,10 +29,12 @@ def test_each_epoch_is_a_snapshot_and_every_row_is_there_once(spark, tmp_path, s
     table = tmp_path / "table"
     for epoch in range(4):
         source.add(range(epoch * 10, epoch * 10 + 10), region=f"r{epoch % 2}")
-    run(source.frame(spark), table, tmp_path / "c", options={"partitionBy": "region"})
+    run(source.frame(spark), table, tmp_path / "c", options={"partitionBy": "region"}, name="orders by region")
     assert ids(spark, table) == list(range(40))
     assert commits(table) == ["STREAMING UPDATE"] * 4 + ["CREATE TABLE"]
     assert (table / "region=r0").is_dir()
+    (user,) = asyncio.run(read_status(open_store(str(table), {}), SystemClock())).users
+    assert user.name == "orders by region"
 
 
 def test_a_restarted_query_goes_on_where_it_was(spark, tmp_path, source):
