@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from lakecommit.batch_commit import MAX_COMMIT_ATTEMPTS, contended
 from lakecommit.cleaning import RELEASE_AGE_MS
 from lakecommit.clock import Clock
+from lakecommit.commands import command
 from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput
 from lakecommit.formats.base import Committed, TableFormat, TableState, WritePlan, marks_of
 from lakecommit.housekeeping.batches import fence
@@ -90,8 +91,9 @@ async def left_over(
     if ran is None:
         raise ContradictoryState(
             f"another sink went past epochs {[each.epoch for each in passed][:20]} of query {user}, and the log no "
-            "longer shows which of them it ran itself; nothing was committed; save their files with --export, look for "
-            "their rows in the table, then drop them with --discard"
+            "longer shows which of them it ran itself; nothing was committed; save their files "
+            f"({command('recover', table_format.location, '--user', user, '--export', 'DIR')}), look for their rows in "
+            f"the table, then drop them ({command('recover', table_format.location, '--user', user, '--discard')})"
         )
     pending = [each.seal for each in after if marks.mark is None or each.seal.epoch > marks.mark]
     return LeftOver(

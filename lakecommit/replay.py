@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
+from lakecommit.commands import command
 from lakecommit.committer import SealedEpoch, check_dense
 from lakecommit.errors import ContradictoryState, CorruptState
 from lakecommit.formats.base import TableFormat
@@ -81,7 +82,7 @@ async def replay(
     if marks == Marks() or marks.expired:
         # First: the epochs before may have been released, which is no damage.
         await _check_never_held(table_format, user, seals, pending, now_ms)
-        _check_mark_not_missing(user, marks, sealed)
+        _check_mark_not_missing(table_format.location, user, marks, sealed)
     check_dense(user, marks, sealed)
     for window in _windows(pending, WINDOW_FILES):
         for each, staged in zip(window, await _read_window(store, await seals.whole(window)), strict=True):
@@ -206,8 +207,8 @@ async def check_not_passed(
         raise ContradictoryState(
             f"epochs {passed[:20]} of query {user} are sealed and not committed by lakecommit, but the mark is at "
             f"{marks.mark}: another sink went past them, and their rows may be missing from the table; their files are "
-            "kept; nothing was committed. Run 'lakecommit recover' on the table, which commits what is missing, then "
-            "start the query again"
+            "kept; nothing was committed. Commit what is missing, then start the query again: "
+            f"{command('recover', table_format.location, '--user', user, '--apply')}"
         )
 
 
@@ -234,7 +235,7 @@ async def check_present(store: GetRange, pending: Pending) -> None:
         )
 
 
-def _check_mark_not_missing(user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch]) -> None:
+def _check_mark_not_missing(location: str, user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch]) -> None:
     """Epochs before the first seal were released, which is done once they are in the table, with a mark."""
     expected = 0 if marks.mark is None else marks.mark + 1
     if pending and pending[0].epoch > expected:
@@ -242,9 +243,9 @@ def _check_mark_not_missing(user: CommitUser, marks: Marks, pending: Sequence[Se
             f"epochs {[each.epoch for each in pending][:20]} of query {user} are sealed and not in the table, and "
             "those before are released, but the table's mark for them is gone: the table expires marks "
             "(delta.setTransactionRetentionDuration) and the query was off for longer; nothing was committed; save "
-            "their files with 'lakecommit recover --export' and append them, drop the epochs with 'lakecommit recover "
-            "--discard', start the query with a new checkpointLocation from the offsets that follow, and unset the "
-            "property"
+            f"their files ({command('recover', location, '--user', user, '--export', 'DIR')}) and append them, drop "
+            f"the epochs ({command('recover', location, '--user', user, '--discard')}), start the query with a new "
+            "checkpointLocation from the offsets that follow, and unset the property"
         )
 
 
@@ -271,6 +272,6 @@ async def _check_never_held(
         raise ContradictoryState(
             f"epoch {pending[0].seal.epoch} of query {user} was sealed over a day ago, its mark is not in the table, "
             "and the log no longer goes back so far: whether it was committed cannot be known; nothing was committed; "
-            "save its files with 'lakecommit recover --export', look for their rows in the table, append what is "
-            "missing, and start the query with a new checkpointLocation"
+            f"save its files ({command('recover', table_format.location, '--user', user, '--export', 'DIR')}), look "
+            "for their rows in the table, append what is missing, and start the query with a new checkpointLocation"
         )

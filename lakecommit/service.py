@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from lakecommit import wire
+from lakecommit.commands import command
 from lakecommit.committers import Committers, Facts, Restart
 from lakecommit.errors import CommitFailed, LakecommitError, StillPending
 from lakecommit.listeners import CommitListener
@@ -139,7 +140,7 @@ class CommitterService:
             try:
                 await asyncio.wait_for(self._committers.drain(), timeout)
             except asyncio.TimeoutError:
-                left = "; ".join(_pending_lines(self._committers))
+                left = "; ".join(line for line, _, _ in _pending_lines(self._committers))
                 raise StillPending(
                     f"after {timeout:g} s {left}; wait longer, or let the query's next epoch commit it"
                 ) from None
@@ -203,9 +204,10 @@ class CommitterService:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     async def _say_what_is_left(self) -> None:
-        for line in _pending_lines(self._committers):
+        for line, location, user in _pending_lines(self._committers):
             _log.warning(
-                "the process ends while %s; the next start of the query commits it, or 'lakecommit recover'", line
+                "the process ends while %s; the next start of the query commits it, or: %s",
+                *(line, command("recover", location, "--user", user, "--apply")),
             )
         for location, standings in self._committers.listener_status.items():
             for each in (each for each in standings if each.epoch < each.end):
@@ -326,12 +328,15 @@ def _limit_silence(peer: connection.Connection, seconds: float) -> None:
         duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
 
 
-def _pending_lines(committers: Committers) -> list[str]:
-    return [
-        f"{load.epochs} epochs ({load.files} files) of query {user} are pending in {location}"
+def _pending_lines(committers: Committers) -> list[tuple[str, str, CommitUser]]:
+    """What is pending in words, the table and the query."""
+    known = [
+        (f"{load.epochs} epochs ({load.files} files) of query {user} are pending in {location}", location, user)
         for location, queries in committers.pending.items()
         for user, load in queries.items()
-    ] + [f"epochs of query {user} may be pending in {location}" for location, user in committers.unsure]
+    ]
+    unsure = committers.unsure
+    return known + [(f"epochs of query {user} may be pending in {place}", place, user) for place, user in unsure]
 
 
 async def _end() -> None:

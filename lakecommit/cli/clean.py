@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import click
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 
 from lakecommit.cleaning import RELEASE_AGE_MS
 from lakecommit.cli.arguments import json_option, run, store_option
-from lakecommit.cli.output import show, size, table, text
+from lakecommit.cli.hints import Hint, hint
+from lakecommit.cli.output import Indented, second, show, size, table, text
 from lakecommit.cli.progress import progress_bar
 from lakecommit.cli.recover_queries import delta_format, new_id
 from lakecommit.clock import Clock, SystemClock
@@ -34,6 +35,23 @@ _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 @dataclass(frozen=True, slots=True)
+class Stays:
+    """Why something is left, and the command that would change that, where there is one."""
+
+    reason: str
+    hint: Hint | None = None
+
+    @property
+    def sentence(self) -> str:
+        return self.reason if self.hint is None else f"{self.reason}; {self.hint.why}: {self.hint.command}"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield text(self.reason)
+        if self.hint is not None:
+            yield self.hint
+
+
+@dataclass(frozen=True, slots=True)
 class UserFigures:
     """What goes behind a commit user, or has gone. `seals` is the number of epochs that are released.
 
@@ -48,7 +66,7 @@ class UserFigures:
     seals: int = 0
     dead: bool = False
     unconfirmed: int = 0
-    stays: tuple[str, ...] = ()
+    stays: tuple[Stays, ...] = ()
     problems: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -85,17 +103,25 @@ class CleanOutput:
             parts += [text(f"{verb}:"), table(columns, [_row(user) for user in found])]
         else:
             parts.append(text("there is nothing to clean up"))
-        kept = [(user.user, reason) for user in self.users for reason in user.stays]
+        kept = [user for user in self.users if user.stays]
         if kept:
-            parts += [text(""), text("stays:"), table(("commit user", ""), kept)]
-        problems = [text(f"{user.user}: {problem}", "red") for user in self.users for problem in user.problems]
+            parts += [text(""), text("stays:")]
+        for user in kept:
+            parts += [text(user.user), *(Indented(reason) for reason in user.stays)]
+        problems: list[RenderableType] = [
+            text(f"{user.user}: {problem}", "red") for user in self.users for problem in user.problems
+        ]
         unconfirmed = sum(user.unconfirmed for user in self.users)
         if unconfirmed:
-            problems.append(text(f"{unconfirmed} deletions are not confirmed by the store; run clean again", "red"))
+            problems.append(text(f"{unconfirmed} deletions are not confirmed by the store", "red"))
+            problems.append(self._again("run it again"))
         parts += [text(""), *problems] if problems else []
         if found and not self.applied:
-            parts += [text(""), text("nothing was changed; add --apply to delete this")]
+            parts += [text(""), self._again("nothing was changed; to delete this")]
         return Group(*parts)
+
+    def _again(self, why: str) -> Hint:
+        return hint(why, "clean", self.location, "--older-than", _age(self.older_than_ms), "--apply")
 
 
 async def clean(
@@ -114,7 +140,7 @@ async def clean(
     done: list[UserFigures] = []
     with progress_bar("cleaning" if apply else "looking", total, as_json=as_json) as step:
         async for found in cleaner.survey():
-            figures = await _figures(store, state, found, older_than_ms)
+            figures = await _figures(store, state, found, older_than_ms, clock.wall_ms())
             done.append(await _applied(cleaner, found, figures) if apply and found.found else figures)
             step()
     return CleanOutput(store.location, older_than_ms, apply, tuple(done))
@@ -160,17 +186,18 @@ def command(location: str, older_than_ms: int, apply: bool, store_options: Mappi
         raise SystemExit(1)
 
 
-async def _figures(store: Store, state: TableState, clean_up: UserCleanUp, older_than_ms: int) -> UserFigures:
+async def _figures(
+    store: Store, state: TableState, clean_up: UserCleanUp, older_than_ms: int, now_ms: int
+) -> UserFigures:
     user = clean_up.user
     figures = UserFigures(user, "batch" if is_batch(user) else "query")
     if clean_up.problem is not None:
         return replace(figures, problems=(clean_up.problem,))
-    unit = "h" if older_than_ms % _UNITS_MS["h"] == 0 else "m"
-    age = f"{older_than_ms // _UNITS_MS[unit]}{unit}"
-    found = clean_up.found
+    age, found = _age(older_than_ms), clean_up.found
     if found is None:
-        reason = f"all of it: this batch write has written in the last {age}; it can go after that, see --older-than"
-        return replace(figures, stays=(reason,))
+        until = second(now_ms + older_than_ms)
+        reason = f"all of it: this batch write has written in the last {age}; at the latest it can go after {until}"
+        return replace(figures, stays=(Stays(reason),))
     figures = replace(figures, problems=tuple(f"{problem}; it is kept" for problem in found.lost.damaged.values()))
     files, size_bytes = await _present(store, found.lost)
     figures = replace(figures, files=files, size_bytes=size_bytes)
@@ -179,7 +206,7 @@ async def _figures(store: Store, state: TableState, clean_up: UserCleanUp, older
             manifests = len([named for named in found.manifests if named not in found.lost.damaged])
             return replace(figures, manifests=manifests, dead=not found.committed)
         case QueryCleanUp():
-            stays = await _stays(store, state, found)
+            stays = await _stays(store, state, found, now_ms)
             return replace(figures, manifests=len(found.manifests), seals=len(found.released), stays=stays)
 
 
@@ -190,33 +217,40 @@ async def _present(store: Store, lost: NamedFiles) -> tuple[int, int]:
     return len(there), sum(there)
 
 
-async def _stays(store: Store, state: TableState, found: QueryCleanUp) -> tuple[str, ...]:
+async def _stays(store: Store, state: TableState, found: QueryCleanUp, now_ms: int) -> tuple[Stays, ...]:
     """What of a query is left after the clean-up, and when it can go."""
     status = await user_status(store, found.user, marks_of(state, found.user))
     reasons = []
+    recover = ("recover", store.location, "--user", found.user)
     if status.passed:
-        reasons.append(f"{len(status.passed)} epochs that another sink went past: run 'lakecommit recover' first")
+        reason = f"{len(status.passed)} epochs that another sink went past"
+        reasons.append(Stays(reason, hint("to commit them", *recover, "--apply")))
     if status.pending:
-        reasons.append(f"{len(status.pending)} pending epochs: the query commits them, or 'lakecommit recover' does")
+        reason = f"{len(status.pending)} pending epochs: the query commits them when it runs"
+        reasons.append(Stays(reason, hint("to commit them without it", *recover, "--apply")))
     if status.unsealed:
-        reasons.append(
-            f"{len(status.unsealed)} epochs that are being written or were broken off: the query runs them again; if "
-            "it is gone for good, give them up with 'lakecommit recover --discard'"
-        )
+        reason = f"{len(status.unsealed)} epochs that are being written or were broken off: the query runs them again"
+        reasons.append(Stays(reason, hint("to give them up, if it is gone for good", *recover, "--discard")))
     if found.untold:
         reasons.append(
-            f"{found.untold} epochs that a listener was not told of: the query tells it when it runs again; if there "
-            f"is no such listener any more, delete its directory below {layout.listeners_prefix(found.user)}"
+            Stays(
+                f"{found.untold} epochs that a listener was not told of: the query tells it when it runs again; if "
+                f"there is no such listener any more, delete its directory below {layout.listeners_prefix(found.user)}"
+            )
         )
     if not reasons and not found.quiet:
-        reasons.append(
-            f"state whose snapshot or manifests are younger than {RELEASE_MINUTES} minutes: clean again later"
-        )
+        until = second(now_ms + RELEASE_AGE_MS)
+        reason = f"state whose snapshot or manifests are younger than {RELEASE_MINUTES} minutes: clean after {until}"
+        reasons.append(Stays(reason))
     elif not reasons and found.newest_seal is not None:
-        reasons.append(
-            f"the state of epoch {found.newest_seal}, the newest: it is the evidence of how far the query is"
-        )
+        reason = f"the state of epoch {found.newest_seal}, the newest: it is the evidence of how far the query is"
+        reasons.append(Stays(reason))
     return tuple(reasons)
+
+
+def _age(older_than_ms: int) -> str:
+    unit = "h" if older_than_ms % _UNITS_MS["h"] == 0 else "m"
+    return f"{older_than_ms // _UNITS_MS[unit]}{unit}"
 
 
 async def _applied(cleaner: TableCleaner, clean_up: UserCleanUp, figures: UserFigures) -> UserFigures:
@@ -250,6 +284,6 @@ def _user_data(user: UserFigures) -> dict[str, Any]:
         "manifests": user.manifests,
         "releasedEpochs": user.seals,
         "unconfirmed": user.unconfirmed,
-        "stays": list(user.stays),
+        "stays": [each.sentence for each in user.stays],
         "problems": list(user.problems),
     }

@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from lakecommit.cleaning import RELEASE_AGE_MS
-from lakecommit.cli.output import size, table, text
+from lakecommit.cli.hints import again, hint
+from lakecommit.cli.output import duration, second, size, table, text
 from lakecommit.cli.recover_queries import delta_format, find_queries, new_id, ranges
 from lakecommit.clock import Clock
 from lakecommit.errors import InvalidInput
@@ -65,8 +66,13 @@ class DiscardOutput:
         parts.append(table(("", "#", ""), rows))
         parts += [text(problem, "red") for problem in self.problems]
         if self.cleaned is None:
-            advice = "nothing was changed; save the files with --export DIR first if anybody may want the rows"
-            parts += [text(""), text(f"{advice}; add --apply to give them up")]
+            export = ("recover", self.location, "--user", self.user, "--export", "DIR")
+            parts += [
+                text(""),
+                text("nothing was changed"),
+                hint("to save the files first, if anybody wants them", *export),
+            ]
+            parts.append(again("to give them up", self.location, "--apply"))
         elif self.cleaned.unconfirmed:
             parts.append(text(f"{self.cleaned.unconfirmed} deletions are not confirmed; run the same again", "red"))
         return Group(*parts)
@@ -81,10 +87,10 @@ async def discard_query(store: Store, clock: Clock, user: CommitUser, *, apply: 
     manifests = [named for group in by_epoch.values() for named in group]
     young = [named for named in manifests if not named.is_old(clock.wall_ms())]
     if young:
-        since = (clock.wall_ms() - max(named.modified_ms for named in young)) // 60_000
+        newest_ms = max(named.modified_ms for named in young)
         raise InvalidInput(
-            f"query {user} has written {since} minutes ago and may still be running; nothing was changed; stop it and "
-            f"try again when {RELEASE_AGE_MS // 60_000} minutes have passed since"
+            f"query {user} has written {duration(clock.wall_ms() - newest_ms)} ago and may still be running; nothing "
+            f"was changed; stop it and try again after {second(newest_ms + RELEASE_AGE_MS)}"
         )
     lost = await without_the_tables(table_format, await read_files(store, manifests))
     marks = marks_of(await table_format.open(), user)

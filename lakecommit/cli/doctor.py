@@ -9,13 +9,16 @@ from typing import Any, Protocol
 
 import click
 from rich.console import Group, RenderableType
+from rich.text import Text
 
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.environment import Check, Verdict, environment_checks
 from lakecommit.cli.output import show, table, text
+from lakecommit.cli.recover_queries import delta_format
 from lakecommit.clock import SystemClock
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.delta.log import open_table
+from lakecommit.formats.delta.state import DeltaState
 from lakecommit.state.layout import ROOT
 from lakecommit.storage.base import AlreadyThere, Create, Created, CreateOutcome, Delete, Store
 from lakecommit.storage.location import open_store
@@ -40,11 +43,20 @@ class DoctorOutput:
 
     def render(self) -> RenderableType:
         rows = [(text(check.verdict.value, _STYLES[check.verdict]), check.name, _facts(check)) for check in self.checks]
-        return Group(table(("", "", ""), rows))
+        return Group(table(("", "", ""), rows), text(""), self._verdict())
+
+    def _verdict(self) -> Text:
+        counts = {verdict: sum(check.verdict is verdict for check in self.checks) for verdict in Verdict}
+        failed, warnings = counts[Verdict.FAILED], counts[Verdict.WARNING]
+        if not failed and not warnings:
+            return text("all good", "green")
+        said = [_counted(failed, "problem"), _counted(warnings, "warning")]
+        return text(" and ".join(each for each in said if each), "red" if failed else "yellow")
 
 
 async def table_checks(store: Store, probe_id: str) -> list[Check]:
-    """Reaches for the table and tries the one thing that everything rests on: create-if-absent.
+    """Reaches for the table, asks whether rows can be appended to it, and tries what everything rests on:
+    create-if-absent.
 
     The probe object is below the table's own state directory and is deleted again.
     """
@@ -53,11 +65,11 @@ async def table_checks(store: Store, probe_id: str) -> list[Check]:
     except LakecommitError as error:
         return [Check("store", Verdict.FAILED, f"{store.location} cannot be read: {error}")]
     what = "no table yet" if found is None else f"Delta table at version {found.version}"
-    reached = Check("store", Verdict.OK, f"{store.location}: reachable, {what}")
+    checks = [Check("store", Verdict.OK, f"{store.location}: reachable, {what}"), _can_append(store, found)]
     try:
-        return [reached, await create_if_absent(store, f"{ROOT}/doctor/{probe_id}")]
+        return [*checks, await create_if_absent(store, f"{ROOT}/doctor/{probe_id}")]
     except LakecommitError as error:
-        return [reached, Check("create-if-absent", Verdict.FAILED, f"the probe object cannot be written: {error}")]
+        return [*checks, Check("create-if-absent", Verdict.FAILED, f"the probe object cannot be written: {error}")]
 
 
 class CreateAndDelete(Create, Delete, Protocol):
@@ -94,9 +106,9 @@ async def create_if_absent(store: CreateAndDelete, path: str) -> Check:
 @store_option
 @json_option
 def command(location: str | None, store_options: Mapping[str, str], as_json: bool) -> None:
-    """Check Python, Java, Spark and, where TABLE is given, its object store.
+    """Check Python, Java, Spark and, where TABLE is given, its object store and whether it can be appended to.
 
-    Writes a probe object below TABLE and deletes it again.
+    Writes a probe object below TABLE and deletes it again. Exit code 0: no problems.
     """
     checks = environment_checks()
     if location is not None:
@@ -105,6 +117,22 @@ def command(location: str | None, store_options: Mapping[str, str], as_json: boo
     show(output, as_json=as_json)
     if not output.healthy:
         raise SystemExit(1)
+
+
+def _can_append(store: Store, found: DeltaState | None) -> Check:
+    """Whether rows that have all of the table's columns could be appended."""
+    name = "append"
+    if found is None:
+        return Check(name, Verdict.OK, "the first write creates the table")
+    try:
+        delta_format(store, SystemClock()).plan(found, found.metadata.schema_string, None)
+    except LakecommitError as error:
+        return Check(name, Verdict.FAILED, str(error), "docs/delta-features.md says which features can be honoured")
+    return Check(name, Verdict.OK, "rows with the columns of the table can be appended to it")
+
+
+def _counted(number: int, noun: str) -> str:
+    return "" if not number else f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
 async def _decided(store: Create, path: str, body: bytes) -> CreateOutcome:

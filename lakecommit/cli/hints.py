@@ -41,6 +41,18 @@ def hint(why: str, verb: str, location: str, *arguments: str) -> Hint:
     return Hint(why, ("lakecommit", verb, location, *arguments, *_store_arguments()))
 
 
+def again(why: str, location: str, *more: str) -> Hint:
+    """The command that is running, with `more` options. `location` is that of its table, whatever was typed."""
+    context = click.get_current_context()
+    given: list[str] = []
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        # What `--store` is shown as is decided elsewhere; options with a callback are read, not typed.
+        if isinstance(parameter, click.Option) and parameter.callback is None and value and parameter.name != "as_json":
+            given += [parameter.opts[0]] if parameter.is_flag else [parameter.opts[0], str(value)]
+    return hint(why, context.info_name or "", location, *given, *more)
+
+
 def _lines(words: tuple[str, ...], width: int) -> Iterator[str]:
     """The command on one line where it fits, else on several that a shell reads as one."""
     whole = _INDENT + shlex.join(words)

@@ -1,25 +1,43 @@
-"""`lakecommit inspect OBJECT`: a manifest or a seal, decoded."""
+"""`lakecommit inspect TABLE|OBJECT`: a manifest or a seal, decoded; or what a table has of them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 import click
 from rich.console import Group, RenderableType
 
 from lakecommit.cli.arguments import json_option, run, store_option
-from lakecommit.cli.output import show, size, table, text, time
+from lakecommit.cli.hints import hint
+from lakecommit.cli.output import Indented, show, size, table, text, time
+from lakecommit.clock import SystemClock
+from lakecommit.commands import command as command_line
 from lakecommit.errors import InvalidInput
+from lakecommit.formats.delta.log import open_table
 from lakecommit.model import Manifest, Seal
+from lakecommit.state import layout
 from lakecommit.state.codec import decode_any, digest_of
 from lakecommit.state.container import MAX_OBJECT_BYTES
 from lakecommit.state.layout import ROOT
 from lakecommit.storage.base import Found, Store
 from lakecommit.storage.location import open_store
 from lakecommit.watermark import as_text
+
+MAX_RECORDS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`kind` is `seal` or `manifest`."""
+
+    kind: str
+    user: str
+    epoch: int
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +125,63 @@ class SealOutput:
         return Group(_head(self.location, head), text(""), winners)
 
 
+@dataclass(frozen=True, slots=True)
+class RecordsOutput:
+    """What can be inspected below a table. `more` says that there is more than is listed."""
+
+    location: str
+    records: tuple[Record, ...]
+    more: bool
+
+    def data(self) -> dict[str, Any]:
+        records = [asdict(each) | {"location": f"{self.location}/{each.path}"} for each in self.records]
+        return {"kind": "table", "location": self.location, "records": records, "more": self.more}
+
+    def render(self) -> RenderableType:
+        if not self.records:
+            return Group(text(self.location, "bold"), text("there is nothing to inspect: no seal and no manifest"))
+        parts: list[RenderableType] = [text(self.location, "bold")]
+        for user, records in groupby(self.records, key=lambda each: each.user):
+            rows = [(str(each.epoch), each.kind, each.path.partition(f"{user}/")[2]) for each in records]
+            parts += [text(""), text(f"{layout.users_prefix()}/{user}"), Indented(table(("#epoch", "", ""), rows))]
+        if self.more:
+            parts += [text(""), text(f"… and more; only the first {MAX_RECORDS} are listed")]
+        newest = max(self.records, key=lambda each: (each.kind == "seal", each.epoch))
+        example = hint("to see one", "inspect", f"{self.location}/{newest.path}")
+        return Group(*parts, text(""), example)
+
+
+async def list_records(store: Store) -> RecordsOutput | None:
+    """What can be inspected below the table at the store's location; None where there is neither a table nor state.
+
+    Cost: listing up to `MAX_RECORDS` objects of the writers' state, and where there are none opening the table.
+    """
+    records: list[Record] = []
+    async for page in store.list(layout.users_prefix()):
+        records += [record for info in page if (record := _record(info.path))]
+        if len(records) > MAX_RECORDS:
+            break
+    if not records and await open_table(store, SystemClock()) is None:
+        return None
+    return RecordsOutput(store.location, tuple(records[:MAX_RECORDS]), len(records) > MAX_RECORDS)
+
+
+def _record(path: str) -> Record | None:
+    if sealed := layout.parse_seal_path(path):
+        return Record("seal", sealed[0], sealed[1], path)
+    if named := layout.parse_manifest_path(path):
+        return Record("manifest", named[0].user, named[0].epoch, path)
+    return None
+
+
 async def read_record(store: Store, key: str, location: str) -> ManifestOutput | SealOutput:
     """Raises `InvalidInput` where there is no such object, `CorruptState` where it is damaged or something else."""
     length = await store.size(key)
     if length is None:
-        raise InvalidInput(f"there is no object at {location}; `lakecommit status TABLE` names what there is")
+        table_location = location.removesuffix(f"/{key}")
+        raise InvalidInput(
+            f"there is no object at {location}; to see what there is: {command_line('inspect', table_location)}"
+        )
     if length > MAX_OBJECT_BYTES:
         raise InvalidInput(f"{location} has {length} bytes: no manifest or seal is that large; name another object")
     found = await store.get(key)
@@ -135,15 +205,24 @@ def split_location(location: str) -> tuple[str, str]:
     return (directory or slash or "."), name
 
 
+async def inspect(location: str, store_options: Mapping[str, str]) -> RecordsOutput | ManifestOutput | SealOutput:
+    """An object is shown; of a table, what can be shown."""
+    table_location, key = split_location(location.rstrip("/") or location)
+    store = open_store(table_location, store_options)
+    if await store.size(key) is None and f"/{ROOT}/" not in location:
+        listed = await list_records(open_store(location, store_options))
+        if listed is not None:
+            return listed
+    return await read_record(store, key, f"{store.location}/{key}")
+
+
 @click.command("inspect")
-@click.argument("location", metavar="OBJECT")
+@click.argument("location", metavar="TABLE|OBJECT")
 @store_option
 @json_option
 def command(location: str, store_options: Mapping[str, str], as_json: bool) -> None:
-    """Decode OBJECT: a manifest or a seal, such as s3://bucket/table/_lakecommit/users/…/seals/….avro."""
-    table_location, key = split_location(location)
-    store = open_store(table_location, store_options)
-    show(run(read_record(store, key, f"{store.location}/{key}")), as_json=as_json)
+    """Decode OBJECT, a manifest or a seal; or list what TABLE has of them."""
+    show(run(inspect(location, store_options)), as_json=as_json)
 
 
 def _parsed(content: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from importlib import import_module
 
@@ -35,10 +36,24 @@ class Verbs(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
+        """With `--json`, an error is JSON on standard output, too, whatever it is about; the exit code is the same."""
+        as_json = "--json" in ctx.args
         try:
             return super().invoke(ctx)
         except LakecommitError as error:
+            if as_json:
+                _tell(str(error), type(error).__name__)
+                ctx.exit(1)
             raise click.ClickException(str(error)) from None
+        except click.ClickException as error:
+            if not as_json:
+                raise
+            _tell(error.format_message(), "UsageError")
+            ctx.exit(error.exit_code)
+
+
+def _tell(message: str, kind: str) -> None:
+    click.echo(json.dumps({"error": message, "kind": kind}, ensure_ascii=False))
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.discard import discard_query
 from lakecommit.cli.export import export_query
+from lakecommit.cli.hints import again
 from lakecommit.cli.output import show, size, table, text
 from lakecommit.cli.progress import progress_bar
 from lakecommit.cli.recover_queries import EpochFigures, QueryRecovery, Recovery, find_queries, ranges
@@ -57,7 +58,7 @@ class RecoverOutput:
             if query.problem is not None:
                 parts += [text(""), text(f"{query.user}: {query.problem}", "red"), text(query.remedy or "")]
         if not self.applied and any(query.epochs and query.problem is None for query in self.queries):
-            parts += [text(""), text("nothing was changed; add --apply to do this")]
+            parts += [text(""), again("nothing was changed; to do this", self.location, "--apply")]
         return Group(*parts)
 
     def _rows(self, query: QueryRecovery) -> list[tuple[object, ...]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from lakecommit.clock import Clock
+from lakecommit.commands import command
 from lakecommit.drafts import TableSettings
 from lakecommit.errors import ContradictoryState, InvalidInput, LakecommitError, StoreError
 from lakecommit.formats.base import WritePlan, marks_of
@@ -51,7 +52,7 @@ async def find_queries(store: Store, only: CommitUser | None) -> list[CommitUser
     if only is not None and is_batch(only):
         raise InvalidInput(
             f"{only} is a batch write: whoever ran it saw it fail and runs it again, so nobody else may commit it; "
-            "'lakecommit clean' deletes what it left"
+            f"to delete what it left: {command('clean', store.location)}"
         )
     streams = [user async for user in users(store) if not is_batch(user)]
     if only is None:
@@ -93,7 +94,7 @@ class Recovery:
         if found is None:
             raise InvalidInput(
                 f"there is no table at {self._store.location}; check the location. Where the table is gone, what a "
-                "query has staged can be saved with --user ID --export DIR"
+                f"query has staged can be saved: {command('recover', self._store.location)} --user ID --export DIR"
             )
         if self._accepted not in (None, found.table_id):
             raise InvalidInput(f"--accept-table-id is not the id of this table, which is {found.table_id}; correct it")
@@ -159,7 +160,7 @@ class Recovery:
         return tuple(EpochFigures(each.epoch, state, each.files, each.rows, each.size_bytes) for state, each in staged)
 
     def _remedy(self, user: CommitUser, error: LakecommitError) -> str:
-        verb = f"lakecommit recover {self._store.location} --user {user}"
+        verb = command("recover", self._store.location, "--user", user)
         if isinstance(error, StoreError):
             return f"when the store answers again: {verb}"
         give_up = f"to save its files: {verb} --export DIR\nto give it up once they are saved: {verb} --discard"

@@ -42,7 +42,7 @@ def test_without_apply_nothing_is_deleted(lake, invoke, invoke_json):
     before = lake.everything()
     shown = invoke("clean", lake.location).stdout
     assert "would be deleted" in shown
-    assert "add --apply" in shown
+    assert "--older-than 24h --apply" in shown
     user = user_of(invoke_json("clean", lake.location), QUERY)
     length = sum((lake.root / path).stat().st_size for path in lost)
     assert (user["files"], user["sizeBytes"], user["manifests"], user["releasedEpochs"]) == (3, length, 4, 2)
@@ -93,10 +93,12 @@ def test_what_is_pending_or_under_way_stays(old_lake, invoke, invoke_json):
         "1 pending epochs",
         "1 epochs that are being written or were broken off",
     ]
-    assert [reason.partition(":")[0] for reason in second["stays"]] == ["1 epochs that another sink went past"]
+    assert [reason.partition(";")[0] for reason in second["stays"]] == ["1 epochs that another sink went past"]
     assert old_lake.files() == files
     assert (old_lake.state(QUERY), old_lake.state(OTHER)) == (([1], 2), ([0], 1))
-    assert "'lakecommit recover'" in invoke("clean", old_lake.location).stdout
+    assert (
+        f"lakecommit recover {old_lake.location} --user {OTHER} --apply\n" in invoke("clean", old_lake.location).stdout
+    )
 
 
 def test_a_dead_batch_write_is_fenced_and_cleaned(old_lake, invoke, invoke_json):

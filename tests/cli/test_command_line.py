@@ -1,5 +1,6 @@
 """What holds for every verb: help, usage errors, clean messages, no credential shown."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,25 @@ def test_store_options_may_carry_their_prefix(invoke):
 @pytest.mark.parametrize("verb", ["status", "history"])
 def test_a_location_with_credentials_is_not_shown(verb, invoke):
     assert SECRET not in invoke(verb, f"s3://key:{SECRET}@bucket/t", exit_code=1).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "exit_code"),
+    [
+        (["status", "/nothing/here"], "InvalidInput", 1),
+        (["history", "/nothing/here"], "InvalidInput", 1),
+        (["recover", "/nothing/here"], "InvalidInput", 1),
+        (["clean", "/nothing/here"], "InvalidInput", 1),
+        (["inspect", "/nothing/here.avro"], "InvalidInput", 1),
+        (["status"], "UsageError", 2),
+        (["clean", "x", "--older-than", "1m"], "UsageError", 2),
+    ],
+)
+def test_an_error_is_json_where_json_was_asked_for(arguments, kind, exit_code, invoke):
+    result = invoke(*arguments, "--json", exit_code=exit_code)
+    told = json.loads(result.stdout)
+    assert (told["kind"], result.stderr) == (kind, "")
+    assert told["error"]
 
 
 def test_the_installed_script(table):

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import os
 import stat
 import sys
@@ -62,8 +63,8 @@ def test_a_store_that_says_nothing_definite():
 
 def test_a_table_on_local_disk(table):
     table.commit_epoch(0)
-    store, create = asyncio.run(table_checks(table.store, "probe"))
-    assert (store.verdict, create.verdict) == (Verdict.OK, Verdict.OK)
+    store, append, create = asyncio.run(table_checks(table.store, "probe"))
+    assert (store.verdict, append.verdict, create.verdict) == (Verdict.OK, Verdict.OK, Verdict.OK)
     assert "Delta table at version 1" in store.facts
     assert asyncio.run(table.store.get("_lakecommit/doctor/probe")) is None
 
@@ -141,9 +142,26 @@ def test_the_exit_code_says_whether_all_is_well(table, tmp_path, invoke, invoke_
     report = invoke_json("doctor", table.location)
     assert report["healthy"] is True
     names = [check["name"] for check in report["checks"]]
-    assert names == ["python", "java", "spark", "workers", "delta jar", "store", "create-if-absent"]
+    assert names == ["python", "java", "spark", "workers", "delta jar", "store", "append", "create-if-absent"]
+    assert invoke("doctor", table.location).stdout.endswith("\n\nall good\n")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     program(tmp_path / "bin" / "java", "exit 1")
     result = invoke("doctor", exit_code=1)
     assert "failed" in result.stdout
     assert "set JAVA_HOME" in result.stdout
+    assert result.stdout.endswith("\n\n1 problem\n")
+
+
+def test_a_table_that_cannot_be_appended_to(table):
+    table.create()
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["identityColumns", "fromTheFuture"]}
+    body = json.dumps({"protocol": protocol}).encode()
+    asyncio.run(table.store.put("_delta_log/00000000000000000001.json", body))
+    _, append, create = asyncio.run(table_checks(table.store, "probe"))
+    assert (append.verdict, create.verdict) == (Verdict.FAILED, Verdict.OK)
+    assert "fromTheFuture" in append.facts
+
+
+def test_a_table_that_is_not_there_yet(table):
+    _, append, _ = asyncio.run(table_checks(table.store, "probe"))
+    assert append.facts == "the first write creates the table"

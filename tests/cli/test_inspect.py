@@ -90,3 +90,31 @@ def test_an_object_that_is_too_large_is_not_read(table, invoke, monkeypatch):
     monkeypatch.setattr("lakecommit.cli.inspect.MAX_OBJECT_BYTES", 3)
     asyncio.run(table.store.put("big.avro", b"Obj\x01"))
     assert "no manifest or seal is that large" in invoke("inspect", f"{table.location}/big.avro", exit_code=1).stderr
+
+
+def test_of_a_table_all_that_can_be_inspected_is_listed(table, report, invoke, invoke_json):
+    listed = invoke_json("inspect", table.location)
+    manifest, sealed = layout.manifest_path(report.attempt, 0), layout.seal_path(QUERY, 4)
+    assert [(each["kind"], each["user"], each["epoch"], each["path"]) for each in listed["records"]] == [
+        ("seal", QUERY, 4, sealed),
+        ("manifest", QUERY, 4, manifest),
+    ]
+    for each in listed["records"]:
+        assert invoke_json("inspect", each["location"])["kind"] == each["kind"]
+    assert f"lakecommit inspect {table.location}/{sealed}\n" in invoke("inspect", f"{table.location}/").stdout
+
+
+def test_a_table_without_state_has_nothing_to_inspect(table, invoke):
+    table.create()
+    assert "there is nothing to inspect" in invoke("inspect", table.location).stdout
+
+
+def test_only_the_first_records_are_listed(table, report, invoke_json, monkeypatch):
+    monkeypatch.setattr("lakecommit.cli.inspect.MAX_RECORDS", 1)
+    listed = invoke_json("inspect", table.location)
+    assert (len(listed["records"]), listed["more"]) == (1, True)
+
+
+def test_an_object_that_is_gone_leads_to_the_table(table, report, invoke, invoke_json):
+    missing = invoke_json("inspect", f"{table.location}/{layout.seal_path(QUERY, 5)}", exit_code=1)
+    assert missing["error"].endswith(f"to see what there is: lakecommit inspect {table.location}")

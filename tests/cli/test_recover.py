@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,7 +71,8 @@ def test_batch_writes_are_not_recovered(lake, invoke, invoke_json):
     lake.commit(QUERY, 0, [1])
     lake.run_tasks(BATCH, 0, [2])
     assert [each["user"] for each in invoke_json("recover", lake.location)["users"]] == [QUERY]
-    assert "'lakecommit clean'" in invoke("recover", lake.location, "--user", BATCH, exit_code=1).stderr
+    refused = invoke("recover", lake.location, "--user", BATCH, exit_code=1).stderr
+    assert f"lakecommit clean {lake.location}\n" in refused
     for unknown in (OTHER, "../../etc"):
         assert QUERY in invoke("recover", lake.location, "--user", unknown, exit_code=1).stderr
 
@@ -198,7 +200,7 @@ def test_discard_refuses_a_query_that_wrote_just_now(lake, invoke):
     before = lake.everything()
     for arguments in ([], ["--apply"]):
         refused = invoke("recover", lake.location, "--user", QUERY, "--discard", *arguments, exit_code=1)
-        assert "try again when 20 minutes have passed" in refused.stderr
+        assert re.search(r"try again after 20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ", refused.stderr)
     assert lake.everything() == before
 
 
@@ -209,7 +211,7 @@ def test_discard_drops_an_old_query_with_its_files(lake, invoke, invoke_json):
     before = lake.everything()
     shown = invoke("recover", lake.location, "--user", QUERY, "--discard").stdout
     assert "1-3" in shown
-    assert "add --apply" in shown
+    assert "--discard --apply" in shown
     would = invoke_json("recover", lake.location, "--user", QUERY, "--discard")
     assert lake.everything() == before
     done = invoke_json("recover", lake.location, "--user", QUERY, "--discard", "--apply")

@@ -131,10 +131,10 @@ def test_a_process_that_ends_says_what_each_query_has_pending_and_the_next_one_c
     location = slow_driver.store.location
     with caplog.at_level(logging.WARNING, "lakecommit.service"):
         slow_driver.service.close()
-    remedy = "; the next start of the query commits it, or 'lakecommit recover'"
+    remedy = f"; the next start of the query commits it, or: lakecommit recover {location} --user"
     assert warnings(caplog) == [
-        f"the process ends while {of_query(QUERY, 3, 6, location)}{remedy}",
-        f"the process ends while {of_query(OTHER, 1, 1, location)}{remedy}",
+        f"the process ends while {of_query(QUERY, 3, 6, location)}{remedy} {QUERY} --apply",
+        f"the process ends while {of_query(OTHER, 1, 1, location)}{remedy} {OTHER} --apply",
     ]
     assert slow_driver.rows() == 2, "only what was committed before"
     successor = Driver(tmp_path / "table")
