@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lakecommit.drafts import TableSettings, Txn, batch_draft
-from lakecommit.errors import CommitFailed, Overtaken
+from lakecommit.errors import CommitFailed, ContradictoryState, Overtaken, TableMadeAnew
 from lakecommit.formats.base import Committed, TableFormat
 from lakecommit.model import Pending
 from lakecommit.table_view import NOT_COMMITTED, TableView
@@ -29,7 +29,12 @@ async def commit_batch(
             )
         if table.known.mark(pending.user) is not None:
             raise Overtaken(f"batch write {pending.user} was cleaned up while it slept: run it again")
-        table.check_plans([pending], settings, NOT_COMMITTED)
+        try:
+            table.check_plans([pending], settings, NOT_COMMITTED)
+        except TableMadeAnew as anew:
+            raise ContradictoryState(
+                f"{str(anew).partition(';')[0]}; nothing was committed; run the write again"
+            ) from anew
         outcome = await table_format.commit(table.known, batch_draft(pending, settings, txn))
         table.state = outcome.state
         if isinstance(outcome, Committed):

@@ -53,6 +53,7 @@ class SealedEpoch:
     totals: Totals
     watermark_us: int | None = None
     backlog: str | None = None
+    table_id: str = ""
 
     @property
     def empty(self) -> bool:
@@ -63,7 +64,8 @@ class SealedEpoch:
 class Progress:
     """How far one query has come in one table. `pending` is dense, in order, and follows the mark.
 
-    `load` is how much of it there is. Epochs without rows do not count: the next snapshot's mark covers them.
+    `load` is how much of it there is. Epochs without rows do not count: the next snapshot's mark covers them. `anew`
+    says that the table was made anew, which the user has accepted: without a mark, the first epoch may be any.
     """
 
     user: CommitUser
@@ -74,6 +76,7 @@ class Progress:
     load: Totals = field(default_factory=Totals)
     sealing: Epoch | None = None
     first_of_run: bool = True
+    anew: bool = False
 
     @property
     def newest(self) -> Epoch | None:
@@ -131,7 +134,7 @@ def advance(progress: Progress, event: Event) -> Progress:
     return transition(progress, event)
 
 
-def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None) -> Verdict:
+def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None, table_id: str = "") -> Verdict:
     """Whether `epoch`, planned with `offsets`, may be sealed or is the newest one again.
 
     Spark repeats only the newest epoch, only as the first of a run, and with the same offsets. Everything else means
@@ -139,13 +142,9 @@ def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None) -> Verdic
     """
     newest = progress.newest
     if newest is None:
-        if epoch == 0:
+        if epoch == 0 or progress.anew:
             return Verdict.FRESH
-        raise ContradictoryState(
-            f"query {progress.user} begins with epoch {epoch}, but the table has neither a mark nor a seal of it: its "
-            "checkpoint has written to another table, or the mark has expired; start the query with a new "
-            "checkpointLocation, or point it at the table that it wrote to"
-        )
+        raise _unknown_here(progress.user, epoch, table_id)
     if epoch == newest + 1:
         return Verdict.FRESH
     if epoch == newest and progress.first_of_run:
@@ -156,6 +155,19 @@ def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None) -> Verdic
         f"query {progress.user} runs epoch {epoch} {relation}, but epoch {newest} is the newest that is sealed or "
         "committed: its checkpoint was rewound, copied or damaged; nothing was committed; restore the newest "
         "checkpoint, or start with a new checkpointLocation from the offsets that you want"
+    )
+
+
+def _unknown_here(user: CommitUser, epoch: Epoch, table_id: str) -> ContradictoryState:
+    accept = (
+        f"To go on from epoch {epoch} with the table as it is, without reading any input again, start the query with "
+        f"the option acceptTableId={table_id}; otherwise "
+    )
+    return ContradictoryState(
+        f"query {user} begins with epoch {epoch}, but the table {f'(id {table_id}) ' if table_id else ''}has neither a "
+        "mark nor a seal of it: it was made anew, together with what the query kept in it, or the checkpoint has "
+        f"written to another table; nothing was committed. {accept if table_id else ''}point it at the table that it "
+        "wrote to, or start it with a new checkpointLocation"
     )
 
 
@@ -247,7 +259,7 @@ def _check_offsets(progress: Progress, epoch: Epoch, offsets: str | None) -> Non
 
 
 def _replayed(progress: Progress, event: Replayed) -> Progress:
-    check_dense(progress.user, event.marks, event.pending)
+    check_dense(progress.user, event.marks, event.pending, anew=progress.anew)
     return replace(
         progress,
         phase=Phase.READY,
@@ -259,7 +271,8 @@ def _replayed(progress: Progress, event: Replayed) -> Progress:
 
 
 def _reported(progress: Progress, event: Reported) -> Progress:
-    if event.epoch != (-1 if progress.newest is None else progress.newest) + 1:
+    first = progress.newest is None and progress.anew
+    if not first and event.epoch != (-1 if progress.newest is None else progress.newest) + 1:
         raise IllegalEvent(f"epoch {event.epoch} does not follow {progress.newest}")
     return replace(progress, phase=Phase.SEALING, sealing=event.epoch, first_of_run=False)
 
@@ -300,8 +313,10 @@ def _load(pending: Iterable[SealedEpoch]) -> Totals:
     return sum((seal.totals for seal in pending), Totals())
 
 
-def check_dense(user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch]) -> None:
+def check_dense(user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch], *, anew: bool = False) -> None:
     expected = -1 if marks.mark is None else int(marks.mark)
+    if anew and marks.mark is None and pending:
+        expected = pending[0].epoch - 1
     for seal in pending:
         expected += 1
         if seal.epoch != expected:

@@ -22,7 +22,7 @@ from lakecommit.stored_epochs import Staged, checked_manifests, pending_of
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """What a writer asks of the table besides its rows."""
+    """What a writer asks of the table besides its rows. `given_up` are epochs whose files are left out for good."""
 
     partition_columns: tuple[str, ...] | None
     properties: Mapping[str, str]
@@ -31,6 +31,7 @@ class TableSettings:
     event_time_column: str | None = None
     watermark_delay_us: int = 0
     query_name: str | None = None
+    given_up: frozenset[Epoch] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,16 @@ def stream_draft(txn_id: str, parts: Sequence[Part], user_metadata: str | None) 
     names = {part.user: part.name for part in parts if part.name is not None}
     if names:
         details["names"] = names
+    left_out = {
+        part.user: [
+            seal.epoch
+            for seal, files in zip(part.epochs, part.files, strict=True)
+            if seal.totals.files > len(files.files)
+        ]
+        for part in parts
+    }
+    if any(left_out.values()):
+        details["discarded"] = {user: epochs for user, epochs in left_out.items() if epochs}
     return Draft(
         txn_id=txn_id,
         operation="STREAMING UPDATE",

@@ -43,6 +43,10 @@ class ContradictoryState(LakecommitError):
     """Records that are intact contradict each other: a rewound checkpoint, a copied state, a recreated table."""
 
 
+class TableMadeAnew(ContradictoryState):
+    """Another table is in the place of the one that was known: what the query has sealed says what to do about it."""
+
+
 class Overtaken(LakecommitError):
     """Somebody else has committed what this caller meant to commit."""
 

@@ -31,6 +31,7 @@ from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, La
 from lakecommit.formats.base import TableFormat
 from lakecommit.model import CommitUser, Epoch, Marks, Pending
 from lakecommit.pending_files import PendingFiles
+from lakecommit.presence import FilesGone, Look, Presence, missing_files, reason_to_look
 from lakecommit.replay import Replay, replay
 from lakecommit.state import codec
 from lakecommit.stored_epochs import ReadState, pending_of
@@ -83,6 +84,7 @@ class Queries:
         self._format = table_format
         self._clock = clock
         self._files = files
+        self._presence = Presence(store, table_format.location, clock)
         self._runs: dict[CommitUser, Run] = {}
         # How many epochs of each are being dealt with.
         self._busy: Counter[CommitUser] = Counter()
@@ -156,6 +158,22 @@ class Queries:
             pending_of(user, epoch, [codec.decode_manifest(body, name) for body in self._files.manifests(user, epoch)])
             for epoch in (seal.epoch for seal in run)
         ]
+
+    async def look_for(self, user: CommitUser, run: Sequence[SealedEpoch], staged: Sequence[Pending]) -> Look:
+        """How many of the next epochs may be committed now. Raises where files of the first one are gone; then the
+        others are looked for, too, so that all that is damaged is said at once."""
+        table = self.table.known
+        try:
+            return await self._presence.look(table, run, staged)
+        except FilesGone as gone:
+            now_ms, also = self._clock.wall_ms(), []
+            for seal in self._progress[user].pending[1:]:
+                (files,) = self.staged(user, [seal])
+                if reason_to_look(seal, files, table, now_ms) is not None and any(
+                    await missing_files(self._store, [files])
+                ):
+                    also.append(seal.epoch)
+            raise gone.with_also(also) from None
 
     def is_settled(self, user: CommitUser, epoch: Epoch) -> bool:
         """Whether there is nothing left to wait for: the epoch is committed, has no rows, or has failed."""
@@ -234,6 +252,7 @@ class Queries:
         if progress is not None and (progress.load.epochs or progress.sealing is not None):
             self._runs[user].unread = True
         self._files.drop(user)
+        self._presence.forget(user)
         self.changed.ring()
 
     def settle_doubt(self, user: CommitUser) -> None:
@@ -300,7 +319,7 @@ class Queries:
             except BaseException:
                 self._files.drop(user)
                 raise
-            starting = Progress(user, first_of_run=not run.begun)
+            starting = Progress(user, first_of_run=not run.begun, anew=self.table.identity(settings).anew)
             self._progress[user] = advance(starting, Replayed(marks, found.newest_seal, found.pending))
             run.unread = False
             self._read_in = self._log
@@ -329,6 +348,7 @@ class Queries:
                     self.table.identity(settings),
                     self._clock.wall_ms(),
                     self.keep,
+                    settings.given_up,
                 )
                 return marks, found
             except (CorruptState, ContradictoryState):

@@ -8,7 +8,7 @@ the table, and is committed under the own mark alone, since the mark is past it 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from lakecommit.formats.base import Committed, TableFormat, TableState, WritePla
 from lakecommit.housekeeping.batches import fence
 from lakecommit.housekeeping.objects import (
     CleanStore,
+    Deleted,
     delete,
     last_written_ms,
     list_manifests,
@@ -31,7 +32,8 @@ from lakecommit.housekeeping.objects import (
 from lakecommit.housekeeping.queries import Cleaned
 from lakecommit.listening.places import place_paths
 from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, Seal, own_mark_id
-from lakecommit.replay import check_present, passed_epochs
+from lakecommit.presence import FilesGone, missing_files
+from lakecommit.replay import passed_epochs
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Create, Delete, Get, GetRange
 from lakecommit.storage.once import create_once
@@ -111,11 +113,13 @@ async def commit_passed(
     user: CommitUser,
     new_id: Callable[[], str],
     accepted_table_id: str | None = None,
+    given_up: Collection[Epoch] = (),
 ) -> int | None:
     """Commits the epochs that another sink went past and did not run; returns the version, None where there is none.
 
-    The files of those that it did run are deleted first, while their manifests still name them. Raises where a file is
-    gone, since the sink that went past may also have vacuumed, or where the epochs no longer fit the table.
+    The files of those that it did run are deleted first, while their manifests still name them; those of `given_up` are
+    left out. Raises where a file is gone, since the sink that went past may also have vacuumed, or where the epochs no
+    longer fit the table.
     """
     table: TableState | None = await table_format.open()
     for _ in range(MAX_COMMIT_ATTEMPTS):
@@ -123,10 +127,10 @@ async def commit_passed(
         newest = found.newest_passed
         if table is None or newest is None:
             return None
-        for plan in {each.plan for each in found.missing if each.plan is not None}:
+        missing = [each for each in found.missing if each.epoch not in given_up]
+        for plan in {each.plan for each in missing if each.plan is not None}:
             table_format.check(table, WritePlan.from_json(plan), accepted_table_id)
-        for each in found.missing:
-            await check_present(store, each)
+        await check_present(store, table_format.location, missing)
         lost = [file.path for each in found.repeated for file in each.files]
         if lost and await store.delete(lost):
             raise ContradictoryState(
@@ -137,8 +141,8 @@ async def commit_passed(
             operation="STREAMING UPDATE",
             operation_parameters={"outputMode": "Append", "queryId": str(user), "epochId": str(newest)},
             marks=((own_mark_id(user), newest),),
-            files=tuple(file for each in found.missing for file in each.files),
-            details={"recovered": [each.epoch for each in found.missing]},
+            files=tuple(file for each in missing for file in each.files),
+            details={"recovered": [each.epoch for each in missing]},
         )
         outcome = await table_format.commit(table, draft)
         committed: TableState = outcome.state
@@ -146,6 +150,31 @@ async def commit_passed(
             return committed.version
         table = committed
     raise contended(table_format.location)
+
+
+async def check_present(store: GetRange, location: str, epochs: Sequence[Pending]) -> None:
+    """Raises `FilesGone` where files are gone of epochs that another sink went past."""
+    gone = await missing_files(store, epochs)
+    damaged = [(each, missing) for each, missing in zip(epochs, gone, strict=True) if missing]
+    if damaged:
+        why = "somebody's vacuum of the table took them before they were committed"
+        raise FilesGone(location, *damaged[0], why, None, [each.epoch for each, _ in damaged[1:]])
+
+
+async def give_up(
+    store: CleanStore, table_format: TableFormat[Any], user: CommitUser, epochs: Sequence[Seal]
+) -> Deleted:
+    """Deletes what is left of the files of epochs that a version has passed over and left out.
+
+    One of which the log has ever named a file is left alone: somebody else was first. Seals and manifests stay, too:
+    they go with the next release, which sweeps once more behind attempts that had lost.
+    """
+    winners = {seal.epoch: {winner.attempt for winner in seal.winners if winner.manifests} for seal in epochs}
+    named = (await table_format.ever_named([each for attempts in winners.values() for each in attempts])).attempts
+    going = [epoch for epoch, attempts in winners.items() if named.isdisjoint(attempts)]
+    manifests = await list_manifests(store, user)
+    left = await read_files(store, [each for epoch in going for each in manifests.get(epoch, ())])
+    return await delete(store, await without_the_tables(table_format, left), ())
 
 
 async def discard(

@@ -6,18 +6,19 @@ only make an epoch look pending that is done, which the next look at the marks c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
 from lakecommit.commands import command
 from lakecommit.committer import SealedEpoch, check_dense
-from lakecommit.errors import ContradictoryState, CorruptState
+from lakecommit.errors import ContradictoryState
 from lakecommit.formats.base import TableFormat
+from lakecommit.made_anew import another_table
 from lakecommit.model import AttemptId, CommitUser, Epoch, Marks, Pending, Seal, own_mark_id
 from lakecommit.parallel import in_parallel
-from lakecommit.storage.base import Get, GetRange
+from lakecommit.storage.base import Get
 from lakecommit.stored_epochs import (
     ReadState,
     Staged,
@@ -29,8 +30,8 @@ from lakecommit.stored_epochs import (
     winner_manifests,
 )
 
-# A pending epoch's files are asked for when they are older than this: Delta's VACUUM never takes younger ones.
-VACUUMED_AFTER_MS = 24 * 60 * 60 * 1000
+# A log that was cleaned up may have held what is older than this.
+CLEANED_UP_AFTER_MS = 24 * 60 * 60 * 1000
 # How many pending files are read back at a time.
 WINDOW_FILES = 5000
 # For how many pending files the log is asked at a time; each time it is read as far back as it goes.
@@ -60,35 +61,41 @@ async def replay(
     identity: Identity,
     now_ms: int,
     keep: Keep,
+    given_up: Collection[Epoch] = (),
 ) -> Replay:
     """Reads what is pending for `user` in a table whose marks are `marks`; `keep` gets the manifests.
 
-    Of winners and manifests only some are in memory at a time, however many are pending. Raises `ContradictoryState`
-    where a seal with rows lies between the own mark and the mark (somebody else's sink went past it), belongs to
-    another table or another chain, or where its files were in the table before the mark expired; `CorruptState` where a
-    seal, a winner's manifest or, after a day, a file is missing or damaged.
+    Of winners and manifests only some are in memory at a time, however many are pending. Epochs of `given_up` are kept
+    without any. Raises `ContradictoryState` where a seal with rows lies between the own mark and the mark (somebody
+    else's sink went past it), belongs to another table or another chain, or where its files were in the table before
+    the mark expired; `CorruptState` where a seal or a winner's manifest is missing or damaged. Whether the files are
+    there is asked before they are committed.
     """
     seals = _Seals(store, user)
     stored = await seals.read_after(marks.own)
     newest = stored[-1].as_sealed_epoch() if stored else None
-    for each in stored:
-        identity.check(each.seal)
-    _check_chain(stored)
     after = [each for each in stored if marks.own is None or each.seal.epoch > marks.own]
     pending = [each for each in after if marks.mark is None or each.seal.epoch > marks.mark]
+    # First of all: in another table nothing else means what it seems to.
+    refused = next((each.seal for each in stored if not identity.takes(each.seal)), None)
+    if refused is not None:
+        raise await another_table(
+            store, table_format.location, identity.table_id, user, refused.table_id, await seals.whole(pending)
+        )
+    _check_chain(stored)
     passed = await seals.whole(after[: len(after) - len(pending)])
     await check_not_passed(store, table_format, user, marks, passed)
     sealed = tuple(each.as_sealed_epoch() for each in pending)
     if marks == Marks() or marks.expired:
         # First: the epochs before may have been released, which is no damage.
         await _check_never_held(table_format, user, seals, pending, now_ms)
-        _check_mark_not_missing(table_format.location, user, marks, sealed)
-    check_dense(user, marks, sealed)
+        if not identity.anew:
+            _check_mark_not_missing(table_format.location, user, marks, sealed)
+    check_dense(user, marks, sealed, anew=identity.anew)
     for window in _windows(pending, WINDOW_FILES):
-        for each, staged in zip(window, await _read_window(store, await seals.whole(window)), strict=True):
-            files = pending_of(user, each.seal.epoch, staged.manifests)
-            if now_ms - each.seal.sealed_ms > VACUUMED_AFTER_MS:
-                await check_present(store, files)
+        whole = [_without_winners(each) if each.seal.epoch in given_up else each for each in await seals.whole(window)]
+        for each, staged in zip(whole, await _read_window(store, whole), strict=True):
+            pending_of(user, each.seal.epoch, staged.manifests)
             keep(user, each.seal.epoch, staged.bodies)
     return Replay(newest, sealed)
 
@@ -133,7 +140,7 @@ class _Seals:
         if len(stored.seal.winners) <= self._room:
             self._room -= len(stored.seal.winners)
             self._held[epoch] = stored
-        return replace(stored, seal=replace(stored.seal, winners=()))
+        return _without_winners(stored)
 
     async def _whole(self, stored: StoredSeal) -> StoredSeal:
         epoch = stored.seal.epoch
@@ -159,21 +166,18 @@ class Identity:
     table_id: str
     accepted: str | None = None
 
-    def check(self, seal: Seal) -> None:
-        if seal.table_id == self.table_id:
-            return
-        sealed = f"epoch {seal.epoch} of query {seal.user} was sealed for the table with id {seal.table_id}"
-        if not self.table_id:
-            raise ContradictoryState(
-                f"{sealed}, but that table is gone; nothing was committed; restore its log from a backup or a bucket "
-                "version, or start the query with a new checkpointLocation, which creates another table"
-            )
-        if self.accepted != self.table_id:
-            raise ContradictoryState(
-                f"{sealed}, but the table here has id {self.table_id}: it was replaced or recreated; nothing was "
-                f"committed. To go on with the table as it is, set the option acceptTableId={self.table_id}; otherwise "
-                "start the query with a new checkpointLocation"
-            )
+    @property
+    def anew(self) -> bool:
+        """Whether the user goes on with the table that is here, whatever it was before."""
+        return bool(self.table_id) and self.accepted == self.table_id
+
+    def takes(self, seal: Seal) -> bool:
+        """Whether the table may have what was sealed with `seal`."""
+        return seal.table_id == self.table_id or self.anew
+
+
+def _without_winners(stored: StoredSeal) -> StoredSeal:
+    return replace(stored, seal=replace(stored.seal, winners=()))
 
 
 async def passed_epochs(
@@ -222,19 +226,6 @@ def _check_chain(stored: Sequence[StoredSeal]) -> None:
             )
 
 
-async def check_present(store: GetRange, pending: Pending) -> None:
-    """A sealed file is complete; but Delta's VACUUM takes what no snapshot names after its retention of days."""
-    sizes = await in_parallel(lambda file: store.size(file.path), pending.files)
-    missing = [file.path for file, size in zip(pending.files, sizes, strict=True) if size is None]
-    if missing:
-        raise CorruptState(
-            f"{len(missing)} of {len(pending.files)} files of epoch {pending.epoch} of query {pending.user} are gone, "
-            f"the first is {missing[0]}: the epoch was pending for so long that a vacuum took them; nothing was "
-            "committed; restore them from a backup, or save what is left with 'lakecommit recover --export' and drop "
-            "the epoch with 'lakecommit recover --discard'"
-        )
-
-
 def _check_mark_not_missing(location: str, user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch]) -> None:
     """Epochs before the first seal were released, which is done once they are in the table, with a mark."""
     expected = 0 if marks.mark is None else marks.mark + 1
@@ -268,7 +259,7 @@ async def _check_never_held(
                 "(delta.setTransactionRetentionDuration) and the query was off for longer; nothing was committed; "
                 "start the query with a new checkpointLocation from the offsets that follow, and unset the property"
             )
-    if not whole and now_ms - pending[0].seal.sealed_ms > VACUUMED_AFTER_MS:
+    if not whole and now_ms - pending[0].seal.sealed_ms > CLEANED_UP_AFTER_MS:
         raise ContradictoryState(
             f"epoch {pending[0].seal.epoch} of query {user} was sealed over a day ago, its mark is not in the table, "
             "and the log no longer goes back so far: whether it was committed cannot be known; nothing was committed; "

@@ -23,7 +23,8 @@ from lakecommit.committer import (
     winners_of,
 )
 from lakecommit.drafts import TableSettings, reported
-from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState
+from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, TableMadeAnew
+from lakecommit.formats.base import made_anew
 from lakecommit.housekeeping.table import TableHousekeeper
 from lakecommit.listening.table import Listening
 from lakecommit.model import CommitUser, DataFile, Epoch, Report, Seal, TaskId, Totals
@@ -121,11 +122,14 @@ class Sealer:
                 self._queries.forget(user)
                 progress = await self.start(user, settings)
             try:
-                return judge_epoch(progress, epoch, offsets)
+                return judge_epoch(progress, epoch, offsets, self._id_of_table())
             except ContradictoryState:
                 self._queries.forget(user)
                 await self._queries.look_anew()
-                return judge_epoch(await self.start(user, settings), epoch, offsets)
+                return judge_epoch(await self.start(user, settings), epoch, offsets, self._id_of_table())
+
+    def _id_of_table(self) -> str:
+        return "" if self._table.state is None else self._table.state.table_id
 
     async def _create(
         self, user: CommitUser, epoch: Epoch, offsets: str | None, schema: str, settings: TableSettings
@@ -163,7 +167,14 @@ class Sealer:
         staged = reported(user, epoch, winners, reports)
         pending = pending_of(user, epoch, staged.manifests)
         # What does not fit as far as is known is refused while Spark would still run the epoch anew.
-        self._table.check_plans([pending], run.settings, NOT_SEALED)
+        try:
+            self._table.check_plans([pending], run.settings, NOT_SEALED)
+        except TableMadeAnew:
+            # What the query has pending belongs into the message, too.
+            async with self._queries.turn:
+                self._queries.forget(user)
+                await self.start(user, run.settings)
+            raise
         await self._wait_for_room(user, pending.totals, run)
         # While this one waited, another driver or a new run of the query may have moved on.
         if await self._judge(user, epoch, offsets, run.settings) is Verdict.REPEATED or run.over:
@@ -202,7 +213,9 @@ class Sealer:
         """The seal that is there in the place of ours, with its winners' manifests where it is not committed yet."""
         async with self._queries.turn:
             theirs = checked_seal(body, ours.user, ours.epoch)
-            self._table.identity(settings).check(theirs.seal)
+            identity = self._table.identity(settings)
+            if not identity.takes(theirs.seal):
+                raise made_anew(self._store.location, theirs.seal.table_id, identity.table_id)
             _check_same_epoch(ours, theirs.seal)
             # It may be committed by now, and even released: after a look the marks decide. Whoever sleeps between the
             # look and the manifests may miss just that, so that what is missing is asked for a second time.

@@ -16,16 +16,19 @@ from typing import Any
 from lakecommit.batch_commit import MAX_COMMIT_ATTEMPTS, contended
 from lakecommit.cadence import Waiting, due_in_ms
 from lakecommit.clock import Clock
-from lakecommit.committer import FILES_PER_SNAPSHOT, Progress, is_worth_a_snapshot, next_run
+from lakecommit.committer import FILES_PER_SNAPSHOT, Progress, SealedEpoch, is_worth_a_snapshot, next_run
 from lakecommit.drafts import Part, TableSettings, stream_draft
-from lakecommit.errors import AccessDenied, CommitFailed, LakecommitError, StoreError
+from lakecommit.errors import AccessDenied, CommitFailed, LakecommitError, StoreError, TableMadeAnew
 from lakecommit.formats.base import Committed, TableFormat
 from lakecommit.model import CommitUser
 from lakecommit.patience import Patience
+from lakecommit.presence import vacuum_under_way
 from lakecommit.queries import Queries
 from lakecommit.storage.counting import counted_requests
 from lakecommit.table_view import SEALED
 
+# How long something that a vacuum may take waits before the log is asked whether that is over.
+VACUUM_PAUSE_MS = 10_000
 _log = logging.getLogger("lakecommit.committer")
 
 
@@ -78,6 +81,8 @@ class Snapshots:
         self._patience = Patience(patience_ms)
         self._reading: dict[CommitUser, Patience] = {}
         self.hurried = 0
+        # Queries whose next epoch waits for the end of a vacuum, and until when.
+        self.held: dict[CommitUser, int] = {}
 
     def wake(self) -> None:
         """There may be something to commit. Never waits."""
@@ -100,6 +105,7 @@ class Snapshots:
             self._queries.forget_ended()
             self._patience.over()
             self._reading.clear()
+            self.held.clear()
         finally:
             # Here and not when the task is done, which is a moment later: whoever wakes it in between starts another.
             self._task = None
@@ -109,11 +115,19 @@ class Snapshots:
         waiting = (
             self._waiting(user, progress)
             for user, progress in self._queries.progress.items()
-            if self._queries.knows(user) and self.wants(user)
+            if self._queries.knows(user) and self.wants(user) and not self._is_held(user)
         )
-        due_ms = [due_in_ms(waiting, now_ms), *(self._read_in_ms(user, now_ms) for user in self._queries.doubted)]
+        held = [max(0, self.held[user] - now_ms) for user in self.held if self._is_held(user) and self.wants(user)]
+        due_ms = [
+            due_in_ms(waiting, now_ms),
+            *held,
+            *(self._read_in_ms(user, now_ms) for user in self._queries.doubted),
+        ]
         next_ms = min((each for each in due_ms if each is not None), default=None)
         return None if next_ms is None else max(next_ms, self._patience.until_ms - now_ms)
+
+    def _is_held(self, user: CommitUser) -> bool:
+        return user in self.held and self._queries.knows(user)
 
     def _read_in_ms(self, user: CommitUser, now_ms: int) -> int:
         """When a query whose memory is in doubt is read again."""
@@ -131,11 +145,16 @@ class Snapshots:
             async with self._queries.turn:
                 await self._read_what_is_in_doubt()
                 await self._queries.freshen()
-                parts = self._fitting_parts()
+                await self._let_go()
+                parts = await self._fitting_parts()
                 concerned = [part.user for part in parts]
                 if parts:
                     await self._commit(parts)
             self._patience.over()
+        except TableMadeAnew:
+            # What its seals say tells each query what to do about it: it is read again, and fails with that.
+            for user in concerned or list(self._queries.progress):
+                self._queries.doubt(user, unread=True)
         except LakecommitError as error:
             self._failed(error, concerned or list(self._queries.progress))
         except Exception as error:
@@ -177,7 +196,16 @@ class Snapshots:
         helps = isinstance(error, StoreError) and not isinstance(error, AccessDenied)
         return patience.fail(self._clock.boot_ms()) if helps else None
 
-    def _fitting_parts(self) -> list[Part]:
+    async def _let_go(self) -> None:
+        """Whoever has waited for a vacuum for a while looks whether it is over."""
+        now_ms = self._clock.boot_ms()
+        due = [user for user, until_ms in self.held.items() if until_ms <= now_ms]
+        if due:
+            await self._queries.look()
+        for user in due:
+            del self.held[user]
+
+    async def _fitting_parts(self) -> list[Part]:
         """What each query adds to the next version. One whose epochs do not fit the table any more has failed.
 
         Where not all of them fit together, those come first whose last snapshot is the oldest: nobody is passed over.
@@ -187,7 +215,7 @@ class Snapshots:
         for user, progress in sorted(queries.progress.items(), key=lambda each: queries.runs[each[0]].since_ms):
             settings, epochs = queries.runs[user].settings, next_run(progress, self._empty_epochs, room)
             files = sum(seal.totals.files for seal in epochs)
-            if not epochs or not queries.knows(user):
+            if not epochs or not queries.knows(user) or user in self.held:
                 continue
             # A version has one user's metadata, and an epoch larger than a version should be has one for itself.
             if parts and (files > room or settings.user_metadata != queries.runs[parts[0].user].settings.user_metadata):
@@ -196,12 +224,28 @@ class Snapshots:
             try:
                 staged = queries.staged(user, epochs)
                 queries.table.check_plans(staged, settings, SEALED)
+                look = await queries.look_for(user, epochs, staged)
+                if look.waits and not look.ready:
+                    self._hold(user, epochs[0])
+            except StoreError:
+                # Of the store, and not of this query.
+                raise
             except LakecommitError as error:
                 queries.fail(user, error)
                 continue
-            room -= files
-            parts.append(Part(user, epochs, staged, settings.query_name))
+            if look.ready:
+                parts.append(Part(user, epochs[: look.ready], staged[: look.ready], settings.query_name))
+                room -= sum(seal.totals.files for seal in parts[-1].epochs)
         return parts
+
+    def _hold(self, user: CommitUser, epoch: SealedEpoch) -> None:
+        """Raises where nobody has the time to wait for a vacuum."""
+        waiting = vacuum_under_way(self._format.location, user, epoch.epoch)
+        if self._patience_ms == 0:
+            raise waiting
+        _log.warning("%s; it is looked for again in %d s", waiting, VACUUM_PAUSE_MS // 1000)
+        self.held[user] = self._clock.boot_ms() + VACUUM_PAUSE_MS
+        self._queries.changed.ring()
 
     async def _commit(self, parts: Sequence[Part]) -> None:
         queries = self._queries

@@ -32,7 +32,14 @@ class StoredSeal:
     def as_sealed_epoch(self) -> SealedEpoch:
         seal = self.seal
         return SealedEpoch(
-            seal.epoch, self.digest, seal.offsets, seal.sealed_ms, seal.totals, seal.watermark_us, seal.backlog
+            seal.epoch,
+            self.digest,
+            seal.offsets,
+            seal.sealed_ms,
+            seal.totals,
+            seal.watermark_us,
+            seal.backlog,
+            seal.table_id,
         )
 
 

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.discard import discard_query
+from lakecommit.cli.discard_epochs import discard_epochs
 from lakecommit.cli.export import export_query
 from lakecommit.cli.hints import again
 from lakecommit.cli.output import show, size, table, text
@@ -137,7 +138,12 @@ async def recover(
 @click.option(
     "--accept-table-id", metavar="ID", help="Commit also what was written for a table that this one replaced."
 )
-@click.option("--discard", is_flag=True, help="Give up what --user has staged: for a query that is gone for good.")
+@click.option(
+    "--discard",
+    is_flag=True,
+    help="Give up what --user has staged: for a query that is gone for good; with --epochs for one that goes on.",
+)
+@click.option("--epochs", metavar="LIST", help="Give up just these epochs, as in 3-5,9, and commit the others.")
 @click.option(
     "--export",
     "directory",
@@ -152,6 +158,7 @@ def command(
     apply: bool,
     accept_table_id: str | None,
     discard: bool,
+    epochs: str | None,
     directory: Path | None,
     store_options: Mapping[str, str],
     as_json: bool,
@@ -161,13 +168,17 @@ def command(
     Shows what there is and what would be done, and does it with --apply. Stop the queries first: what they have pending
     while they run, they commit themselves.
     """
-    _refuse_contradictions(user, apply, accept_table_id, discard, directory)
+    _refuse_contradictions(user, apply, accept_table_id, discard, epochs, directory)
     store, clock = open_store(location, store_options), SystemClock()
     only = None if user is None else CommitUser(user)
     if only is not None and directory is not None:
         exported = run(export_query(store, clock, only, directory, as_json=as_json))
         show(exported, as_json=as_json)
         well = exported.well
+    elif only is not None and epochs is not None:
+        given_up = run(discard_epochs(store, clock, only, epochs, accepted_table_id=accept_table_id, apply=apply))
+        show(given_up, as_json=as_json)
+        well = given_up.well
     elif only is not None and discard:
         discarded = run(discard_query(store, clock, only, apply=apply))
         show(discarded, as_json=as_json)
@@ -183,16 +194,23 @@ def command(
 
 
 def _refuse_contradictions(
-    user: str | None, apply: bool, accept_table_id: str | None, discard: bool, directory: Path | None
+    user: str | None,
+    apply: bool,
+    accept_table_id: str | None,
+    discard: bool,
+    epochs: str | None,
+    directory: Path | None,
 ) -> None:
     export = directory is not None
+    if epochs is not None and not discard:
+        raise click.UsageError("--epochs says what --discard gives up: add --discard, or leave it out")
     if discard and export:
         raise click.UsageError("--export and --discard are two steps: export first, look at the files, then discard")
     if (discard or export) and user is None:
         raise click.UsageError(f"{'--discard' if discard else '--export'} is for one query: name it with --user ID")
     if export and apply:
         raise click.UsageError("--export changes nothing in the table, so there is nothing to apply: leave out --apply")
-    if (discard or export) and accept_table_id is not None:
+    if ((discard and epochs is None) or export) and accept_table_id is not None:
         raise click.UsageError(
             "--accept-table-id is about committing: leave it out, or leave out --discard and --export"
         )

@@ -6,18 +6,19 @@ import random
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from lakecommit.clock import Clock
 from lakecommit.commands import command
 from lakecommit.drafts import TableSettings
-from lakecommit.errors import ContradictoryState, InvalidInput, LakecommitError, StoreError
+from lakecommit.epoch_ranges import runs
+from lakecommit.errors import InvalidInput, LakecommitError, StoreError, TableMadeAnew
 from lakecommit.formats.base import WritePlan, marks_of
 from lakecommit.formats.delta import DeltaFormat, DeltaState
 from lakecommit.inspection import user_status, users
 from lakecommit.model import CommitUser, Epoch, Marks, is_batch
-from lakecommit.recovery import LeftOver, commit_passed, left_over
-from lakecommit.replay import Identity, check_present, replay
+from lakecommit.presence import FilesGone, damaged, missing_files, reason_to_look, refusal
+from lakecommit.recovery import LeftOver, check_present, commit_passed, left_over
+from lakecommit.replay import Identity, replay
 from lakecommit.storage.base import Store
 from lakecommit.table_committer import TableCommitter
 
@@ -65,11 +66,7 @@ async def find_queries(store: Store, only: CommitUser | None) -> list[CommitUser
 
 def ranges(epochs: Sequence[int]) -> str:
     """`3-5, 9` for 3, 4, 5 and 9."""
-    runs = [
-        [number for _, number in run]
-        for _, run in groupby(enumerate(sorted(epochs)), key=lambda numbered: numbered[1] - numbered[0])
-    ]
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return ", ".join(runs(epochs))
 
 
 def new_id() -> str:
@@ -88,6 +85,7 @@ class Recovery:
         self._format = delta_format(store, clock)
         self._clock = clock
         self._accepted = accepted_table_id
+        self._table_id = ""
 
     async def open(self) -> DeltaState:
         found = await self._format.open()
@@ -98,6 +96,7 @@ class Recovery:
             )
         if self._accepted not in (None, found.table_id):
             raise InvalidInput(f"--accept-table-id is not the id of this table, which is {found.table_id}; correct it")
+        self._table_id = found.table_id
         return found
 
     async def survey(self, user: CommitUser) -> QueryRecovery:
@@ -144,11 +143,23 @@ class Recovery:
         """Raises what `apply` would. The marks are taken for what they are once the passed epochs are committed."""
         marks = Marks(found.marks.mark, found.marks.own if found.newest_passed is None else found.newest_passed)
         identity = Identity(table.table_id, self._accepted)
-        await replay(self._store, self._format, found.user, marks, identity, self._clock.wall_ms(), _keep_nothing)
+        now_ms = self._clock.wall_ms()
+        read = await replay(self._store, self._format, found.user, marks, identity, now_ms, _keep_nothing)
         for plan in {each.plan for each in found.to_commit if each.plan is not None}:
             self._format.check(table, WritePlan.from_json(plan), self._accepted)
-        for each in found.missing:
-            await check_present(self._store, each)
+        await check_present(self._store, self._format.location, found.missing)
+        sealed = {each.epoch: each for each in read.pending}
+        doubted = [
+            each
+            for each in found.pending
+            if each.epoch in sealed and reason_to_look(sealed[each.epoch], each, table, now_ms)
+        ]
+        gone = await missing_files(self._store, doubted)
+        if lost := list(damaged(doubted, gone)):
+            first = next(each for each in doubted if each.epoch == lost[0])
+            missing = next(each for each in gone if each)
+            refused = refusal(self._format.location, sealed[lost[0]], first, missing, table, now_ms)
+            raise refused.with_also(lost[1:])
 
     async def _readable_epochs(self, user: CommitUser, marks: Marks) -> tuple[EpochFigures, ...]:
         """As much as can be read of a query whose state is damaged."""
@@ -164,8 +175,10 @@ class Recovery:
         if isinstance(error, StoreError):
             return f"when the store answers again: {verb}"
         give_up = f"to save its files: {verb} --export DIR\nto give it up once they are saved: {verb} --discard"
-        if isinstance(error, ContradictoryState) and "acceptTableId" in str(error):
-            return f"to commit it to the table as it is: {verb} --accept-table-id ID\n{give_up}"
+        if isinstance(error, TableMadeAnew):
+            return f"to add it to the table as it is: {verb} --accept-table-id {self._table_id} --apply\n{give_up}"
+        if isinstance(error, FilesGone):
+            return f"to save what is left of its files first: {verb} --export DIR"
         return give_up
 
 

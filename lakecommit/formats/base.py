@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
+from lakecommit.errors import TableMadeAnew
 from lakecommit.model import AttemptId, CommitUser, Draft, Epoch, Marks, own_mark_id
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
@@ -45,6 +46,19 @@ class WritePlan:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Vacuums:
+    """What the versions that were read say of vacuums, whoever ran them.
+
+    Files that are older than `before_ms` and that no version named may have been deleted. One that began at
+    `under_way_ms` has not said that it is over. What was before `unseen_ms` was not read: it may have been anything.
+    """
+
+    before_ms: int | None = None
+    under_way_ms: int | None = None
+    unseen_ms: int | None = None
+
+
 class TableState(Protocol):
     """What is known of a table at one version. Nothing per file."""
 
@@ -57,6 +71,9 @@ class TableState(Protocol):
     @property
     def followed_from(self) -> int:
         """The version since which every one was read. Marks that were set before it may have expired unseen."""
+
+    @property
+    def vacuums(self) -> Vacuums: ...
 
     def mark(self, application_id: str) -> int | None:
         """The version that `application_id` has reached (Delta: `txn`), None where it never committed."""
@@ -74,6 +91,18 @@ def marks_of(table: TableState | None, user: CommitUser) -> Marks:
     # An own mark is never set without its time, so that one that has none is no longer in the log.
     expired = own is not None and table.mark_set_ms(own_id) is None
     return Marks(None if mark is None else Epoch(mark), None if own is None else Epoch(own), expired)
+
+
+def made_anew(location: str, old_id: str, new_id: str, sealed: str = "", remedy: str = "") -> TableMadeAnew:
+    """`sealed` says what is left of the old one, and `remedy` what to do where that takes more than a word."""
+    accept = (
+        " To go on with the table as it is, without reading any input again, start the query with the option "
+        f"acceptTableId={new_id}; otherwise start it with a new checkpointLocation"
+    )
+    return TableMadeAnew(
+        f"the table at {location} was made anew: its id was {old_id} and is {new_id}; nothing was "
+        f"committed.{sealed}{remedy or accept}"
+    )
 
 
 S = TypeVar("S", bound=TableState)

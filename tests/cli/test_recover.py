@@ -108,7 +108,7 @@ def test_a_table_that_was_replaced_takes_it_when_its_id_is_accepted(lake, invoke
     (_, metadata), *_ = lake.actions("metaData")
     lake.put_version({"metaData": metadata | {"id": "another"}})
     user = user_of(invoke_json("recover", lake.location, "--apply", exit_code=1), QUERY)
-    assert "--accept-table-id ID" in user["remedy"]
+    assert "--accept-table-id another --apply" in user["remedy"]
     wrong = invoke("recover", lake.location, "--accept-table-id", "wrong", exit_code=1).stderr
     assert "not the id of this table, which is another" in wrong
     assert lake.ids() == []

@@ -97,7 +97,8 @@ class Table:
             {"id": pa.array(ids, pa.int64()), "text": pa.array([f"row {i}" for i in ids], pa.string())}
         )
         batches = [batch] if ids else []
-        return await write_attempt_on_loop(batches, attempt, planned.plan, WriterSettings(), self.flaky, CLOCK)
+        clock = getattr(self, "clock", CLOCK)
+        return await write_attempt_on_loop(batches, attempt, planned.plan, WriterSettings(), self.flaky, clock)
 
     async def epoch(self, committer, epoch, *tasks, user=QUERY, offsets=None):
         """Plans, writes and commits one epoch; each of `tasks` is the list of ids of one task."""

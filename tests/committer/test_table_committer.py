@@ -238,7 +238,7 @@ def test_a_seal_for_another_table_is_refused(table):
         seal = codec.decode_seal((await table.store.get(path)).body, path)
         moved = codec.encode_seal(type(seal)(seal.user, seal.epoch, seal.winners, seal.previous, "other", None, 0))
         await table.store.put(path, moved)
-        with pytest.raises(ContradictoryState, match="replaced or recreated"):
+        with pytest.raises(ContradictoryState, match=r"made anew: its id was other and is"):
             await table.epoch(table.committer(), 2, [3])
 
     run(scenario())

@@ -67,9 +67,14 @@ class AgingTable(Table):
 
     clock: ShiftedClock
 
-    def committer(self) -> TableCommitter:
+    def committer(self, patience_ms: int = 0) -> TableCommitter:
         return TableCommitter(
-            self.flaky, self.format(), clock=self.clock, new_id=lambda: str(uuid.uuid4()), random=random.random
+            self.flaky,
+            self.format(),
+            clock=self.clock,
+            new_id=lambda: str(uuid.uuid4()),
+            random=random.random,
+            patience_ms=patience_ms,
         )
 
     def format(self) -> DeltaFormat:

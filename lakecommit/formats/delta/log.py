@@ -10,6 +10,7 @@ from typing import Protocol
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, CorruptState
+from lakecommit.formats.base import made_anew
 from lakecommit.formats.delta.actions import Actions, parse_lines
 from lakecommit.formats.delta.checkpoint import CheckpointUnreadableError, read_checkpoint
 from lakecommit.formats.delta.names import (
@@ -24,6 +25,7 @@ from lakecommit.formats.delta.names import (
 from lakecommit.formats.delta.protocol import has_in_commit_timestamps
 from lakecommit.formats.delta.replay import Replay, digest_of
 from lakecommit.formats.delta.state import DeltaState
+from lakecommit.formats.delta.vacuums import both, committed_ms
 from lakecommit.storage.base import Found, Get, GetRange, List, NotModified, ObjectInfo
 
 PARALLEL_COMMITS = 8
@@ -80,10 +82,12 @@ async def confirm(store: LogStore, clock: Clock, state: DeltaState) -> DeltaStat
         # An ETag may change while the content does not (an object copied onto itself, another store version).
         if digest_of(found.body) == state.digest:
             return replace(state, etag=found.etag, looked=looked)
+        _refuse_another(store, state, await open_table(store, clock))
         raise _recreated(store, state, "holds something else")
     newest = await open_table(store, clock)
     if newest is None:
         raise _recreated(store, state, "is gone, and so is the whole log")
+    _refuse_another(store, state, newest)
     if newest.table_id != state.table_id or newest.version < state.version:
         raise _recreated(store, state, f"is gone, and the log ends at version {newest.version}")
     return _with_marks_of(newest, state)
@@ -104,13 +108,16 @@ async def read_forward(store: LogStore, clock: Clock, state: DeltaState) -> Delt
             state = follow(state, answer, looked)
         window = min(2 * window, PARALLEL_COMMITS)
     newest = await open_table(store, clock)
+    _refuse_another(store, state, newest)
     if newest is None or newest.version < state.version:
         raise _recreated(store, state, "was read just before and is gone")
     return _with_marks_of(newest, state)
 
 
 def _with_marks_of(newest: DeltaState, state: DeltaState) -> DeltaState:
-    """A checkpoint may have dropped marks that expired; who has seen one knows that it was reached."""
+    """A checkpoint may have dropped marks that expired; who has seen one knows that it was reached. Nor does it say of
+    vacuums what was seen."""
+    newest = replace(newest, vacuums=both(newest.vacuums, state.vacuums))
     forgotten = {app: mark for app, mark in state.txns.items() if mark > newest.txns.get(app, -1)}
     return replace(newest, txns={**newest.txns, **forgotten}) if forgotten else newest
 
@@ -197,6 +204,7 @@ async def _replay_tail(
             raise _ShiftedError(f"version {expected} is missing although version {version} is there")
     etag: str | None = None
     digest: bytes | None = None
+    since_ms: int | None = None
     # Without a tail the checkpoint's own commit is still asked for: its ETag tells later whether this is the same log.
     versions = tail or [start]
     for at in range(0, len(versions), PARALLEL_COMMITS):
@@ -205,7 +213,9 @@ async def _replay_tail(
         for version, answer in zip(batch, answers, strict=True):
             if isinstance(answer, Found):
                 etag, digest = answer.etag, digest_of(answer.body)
-                replay.apply(parse_commit(version, answer.body))
+                actions = parse_commit(version, answer.body)
+                replay.apply(actions)
+                since_ms = committed_ms(actions.commit_info) if version == versions[0] else since_ms
             elif version != start:
                 raise _ShiftedError(f"version {version} was listed and is missing")
     state = replay.state(versions[-1], etag=etag, digest=digest, looked=looked)
@@ -213,7 +223,11 @@ async def _replay_tail(
         raise _ShiftedError("it holds no protocol or no metadata")
     if digest is None and has_in_commit_timestamps(state.protocol, state.metadata):
         raise _ShiftedError(f"version {start} is missing although its in-commit timestamp is needed")
-    return state
+    if start < 0:
+        return state
+    # A checkpoint says nothing of vacuums before it.
+    unseen_ms = looked.wall_ms if since_ms is None else since_ms
+    return replace(state, vacuums=replace(state.vacuums, unseen_ms=unseen_ms))
 
 
 async def _hint(store: LogStore) -> int | None:
@@ -237,6 +251,11 @@ async def _list_from(store: LogStore, version: int | None) -> LogListing:
         if page and page[-1].path > f"{LOG}/:":
             break
     return arrange(objects)
+
+
+def _refuse_another(store: LogStore, state: DeltaState, newest: DeltaState | None) -> None:
+    if newest is not None and newest.table_id != state.table_id:
+        raise made_anew(store.location, state.table_id, newest.table_id)
 
 
 def _recreated(store: LogStore, state: DeltaState, what: str) -> ContradictoryState:

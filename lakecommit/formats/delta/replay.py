@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from lakecommit.clock import Moment
+from lakecommit.formats.base import Vacuums
 from lakecommit.formats.delta.actions import (
     CLUSTERING_DOMAIN,
     ROW_TRACKING_DOMAIN,
@@ -13,6 +14,7 @@ from lakecommit.formats.delta.actions import (
     row_id_high_watermark,
 )
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
+from lakecommit.formats.delta.vacuums import after_commit
 
 
 class Replay:
@@ -27,6 +29,7 @@ class Replay:
         self._clustering: tuple[tuple[str, ...], ...] = start.clustering_columns if start else ()
         self._in_commit_timestamp_ms: int | None = start.in_commit_timestamp_ms if start else None
         self._followed_from: int | None = start.followed_from if start else None
+        self._vacuums = start.vacuums if start else Vacuums()
 
     def apply(self, actions: Actions) -> None:
         self._protocol = actions.protocol or self._protocol
@@ -41,6 +44,7 @@ class Replay:
             self._clustering = clustering_columns(actions.domains[CLUSTERING_DOMAIN])
         # The timestamp belongs to one commit: a version without it (the feature was off) leaves none to go on from.
         self._in_commit_timestamp_ms = actions.in_commit_timestamp_ms
+        self._vacuums = after_commit(self._vacuums, actions.commit_info)
 
     def state(self, version: int, *, etag: str | None, digest: bytes | None, looked: Moment) -> DeltaState | None:
         """The state after the last version applied; None where no protocol or no metadata was among the actions."""
@@ -59,6 +63,7 @@ class Replay:
             clustering_columns=self._clustering,
             looked=looked,
             followed_from=version if self._followed_from is None else self._followed_from,
+            vacuums=self._vacuums,
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakecommit.clock import Moment
+from lakecommit.formats.base import Vacuums
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class DeltaState:
     clustering_columns: tuple[tuple[str, ...], ...]
     looked: Moment
     followed_from: int = field(compare=False)
+    vacuums: Vacuums = field(default=Vacuums(), compare=False)
 
     @property
     def table_id(self) -> str:

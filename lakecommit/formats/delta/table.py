@@ -8,7 +8,7 @@ from typing import Protocol
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, SchemaMismatch, StoreError
-from lakecommit.formats.base import NO_PROPERTIES, Committed, LogAttempts, Moved, WritePlan
+from lakecommit.formats.base import NO_PROPERTIES, Committed, LogAttempts, Moved, WritePlan, made_anew
 from lakecommit.formats.delta import commit as versions
 from lakecommit.formats.delta import log
 from lakecommit.formats.delta.changes import breaking_changes
@@ -101,10 +101,7 @@ class DeltaFormat:
     def check(self, state: DeltaState, plan: WritePlan, accepted_id: str | None = None) -> None:
         self._refuse_unsupported(state)
         if plan.table_id not in (None, state.table_id) and accepted_id != state.table_id:
-            raise ContradictoryState(
-                f"{self._store.location} was replaced since the files were written: its id was {plan.table_id} and is "
-                f"{state.table_id}; write them again, or discard them"
-            )
+            raise made_anew(self._store.location, plan.table_id or "", state.table_id)
         problems = _partition_mismatch(plan.partition_columns, state.metadata.partition_columns)
         if plan.schema != state.metadata.schema_string:
             table = parse(state.metadata.schema_string)

@@ -1,0 +1,131 @@
+"""`lakecommit recover --discard --epochs`: gives up epochs that cannot be committed, so that their query goes on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from lakecommit.cli.output import table, text
+from lakecommit.cli.recover_queries import Recovery, delta_format, find_queries, new_id, ranges
+from lakecommit.clock import Clock
+from lakecommit.drafts import TableSettings
+from lakecommit.epoch_ranges import parse_ranges
+from lakecommit.errors import InvalidInput, LakecommitError
+from lakecommit.formats.base import marks_of
+from lakecommit.model import CommitUser, Epoch, Seal, Totals
+from lakecommit.recovery import commit_passed, give_up
+from lakecommit.storage.base import Store
+from lakecommit.stored_epochs import seals_after
+from lakecommit.table_committer import TableCommitter
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardEpochsOutput:
+    """`given_up` are left out of the table for good, `others` are committed. `files` are what was left of the former
+    and is deleted, `unconfirmed` what may still be there."""
+
+    location: str
+    user: CommitUser
+    given_up: tuple[Epoch, ...]
+    lost: Totals
+    others: tuple[Epoch, ...]
+    added: Totals
+    applied: bool
+    files: int = 0
+    unconfirmed: int = 0
+    problem: str | None = None
+
+    @property
+    def well(self) -> bool:
+        return self.problem is None and self.unconfirmed == 0
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "location": self.location,
+            "user": self.user,
+            "applied": self.applied,
+            "givenUp": {"epochs": list(self.given_up), "files": self.lost.files, "rows": self.lost.rows},
+            "committed": {"epochs": list(self.others), "files": self.added.files, "rows": self.added.rows},
+            "filesDeleted": self.files,
+            "unconfirmed": self.unconfirmed,
+            "problem": self.problem,
+        }
+
+    def render(self) -> RenderableType:
+        would = "" if self.applied else "would be "
+        rows = [(f"{would}given up", ranges(self.given_up), self.lost.files, self.lost.rows)]
+        if self.others:
+            rows.append((f"{would}committed", ranges(self.others), self.added.files, self.added.rows))
+        parts: list[RenderableType] = [text(self.location, "bold"), text(f"query {self.user}"), text("")]
+        parts.append(table(("", "epochs", "#files", "#rows"), rows))
+        if self.problem is not None:
+            parts.append(text(self.problem, "red"))
+        elif self.unconfirmed:
+            parts.append(text(f"{self.unconfirmed} deletions are not confirmed; run the same again", "red"))
+        elif not self.applied:
+            advice = "nothing was changed; save what is left of the files with --export DIR if anybody may want it"
+            parts += [text(""), text(f"{advice}; add --apply to do this")]
+        else:
+            parts += [text(""), text(f"{self.files} files that were left of them are deleted; start the query again")]
+        return Group(*parts)
+
+
+async def discard_epochs(
+    store: Store, clock: Clock, user: CommitUser, epochs: str, *, accepted_table_id: str | None, apply: bool
+) -> DiscardEpochsOutput:
+    """Shows or does it: versions that pass over `epochs`, with the marks, and hold what else is pending.
+
+    A driver of the query that is at work meanwhile does no harm: whoever commits an epoch first has decided. So what is
+    deleted is only what no version names once the marks are past it. To do it again changes nothing more.
+    """
+    wanted = parse_ranges(epochs)
+    await find_queries(store, user)
+    recovery = Recovery(store, clock, accepted_table_id)
+    marks = marks_of(await recovery.open(), user)
+    sealed = [each.seal for each in await seals_after(store, user, None)]
+    pending = [seal for seal in sealed if marks.own is None or seal.epoch > marks.own]
+    _refuse_unknown(user, wanted, sealed)
+    lost = [seal for seal in pending if seal.epoch in wanted]
+    others = [seal for seal in pending if seal.epoch not in wanted and seal.totals.files]
+    files = unconfirmed = 0
+    problem: str | None = None
+    if apply:
+        table_format = delta_format(store, clock)
+        settings = TableSettings(None, {}, None, accepted_table_id, given_up=wanted)
+        try:
+            await commit_passed(store, table_format, user, new_id, accepted_table_id, wanted)
+            committer = TableCommitter(store, table_format, clock=clock, new_id=new_id, random=random.random)
+            await committer.commit_pending(user, settings)
+            deleted = await give_up(store, table_format, user, [seal for seal in sealed if seal.epoch in wanted])
+            files, unconfirmed = deleted.files, deleted.unconfirmed
+        except LakecommitError as error:
+            problem = str(error)
+    return DiscardEpochsOutput(
+        location=store.location,
+        user=user,
+        given_up=tuple(sorted(wanted)),
+        lost=_totals(lost),
+        others=tuple(seal.epoch for seal in others),
+        added=_totals(others),
+        applied=apply,
+        files=files,
+        unconfirmed=unconfirmed,
+        problem=problem,
+    )
+
+
+def _refuse_unknown(user: CommitUser, wanted: frozenset[Epoch], sealed: Sequence[Seal]) -> None:
+    known = {seal.epoch for seal in sealed}
+    if unknown := wanted - known:
+        raise InvalidInput(
+            f"epochs {ranges(sorted(unknown))} of query {user} have no seal here; those that have: "
+            f"{ranges(sorted(known)) or 'none'}; correct --epochs"
+        )
+
+
+def _totals(seals: Sequence[Seal]) -> Totals:
+    return sum((seal.totals for seal in seals), Totals())

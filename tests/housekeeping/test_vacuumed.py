@@ -1,0 +1,186 @@
+"""Files of pending epochs that somebody's VACUUM took: looked for before they are committed, refused by epoch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from lakecommit import presence
+from lakecommit.cadence import Pace
+from lakecommit.errors import CommitFailed, CorruptState
+from lakecommit.model import CommitUser, Epoch
+from lakecommit.state import codec
+from tests.committer.conftest import QUERY, SCHEMA, SETTINGS, hold, let_go
+from tests.committer.test_table_committer import foreign_version, seal_only, version_path
+
+OTHER = CommitUser("99999999-2222-3333-4444-555555555555")
+HOUR_MS = 3_600_000
+
+
+def run(work):
+    return asyncio.run(work)
+
+
+async def vacuum_version(table, version, operation, retention_ms=0, files="1"):
+    parameters = {"retentionCheckEnabled": False, "defaultRetentionMillis": 168 * HOUR_MS}
+    if retention_ms is not None:
+        parameters["specifiedRetentionMillis"] = retention_ms
+    if operation == "VACUUM END":
+        parameters = {"status": "COMPLETED"}
+    info = {"timestamp": table.clock.wall_ms(), "operation": operation, "operationParameters": parameters}
+    if operation == "VACUUM START":
+        info["operationMetrics"] = {"numFilesToDelete": files}
+    await foreign_version(table, version, {"commitInfo": info})
+
+
+async def vacuum(table, first_version, **more):
+    await vacuum_version(table, first_version, "VACUUM START", **more)
+    await vacuum_version(table, first_version + 1, "VACUUM END")
+
+
+def path_of(report):
+    return codec.decode_manifest(report.manifests[0], "m").files[0].path
+
+
+def test_an_epoch_that_a_vacuum_took_is_refused_and_those_before_it_are_committed(table):
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        reports = [await seal_only(table, epoch, [epoch]) for epoch in (1, 2, 3)]
+        table.pass_minutes(5)
+        await table.store.delete([path_of(reports[1])])
+        await vacuum(table, 2)
+        with pytest.raises(CorruptState) as refused:
+            await table.committer().commit_pending(QUERY, SETTINGS)
+        message = str(refused.value)
+        assert f"epoch 2 of query {QUERY}" in message
+        assert path_of(reports[1]) in message
+        assert f"lakecommit recover {table.store.location} --user {QUERY} --discard --epochs 2 --apply" in message
+        assert await table.ids() == [0, 1]
+
+    run(scenario())
+
+
+def test_a_vacuum_under_a_running_query_is_noticed_in_the_log_and_other_queries_go_on(table):
+    async def scenario():
+        committer = table.committer()
+        for user in (QUERY, OTHER):
+            await table.epoch(committer, 0, [0], user=user)
+        hold(committer)
+        for user in (QUERY, OTHER):
+            planned = await committer.plan(SCHEMA, SETTINGS, queries=[user])
+            report = await table.report(planned, 1, 0, [1], user=user)
+            await committer.commit_epoch(
+                user, Epoch(1), [report], schema=SCHEMA, settings=SETTINGS, pace=Pace(commit_wait_ms=0)
+            )
+            if user == QUERY:
+                await table.store.delete([path_of(report)])
+        table.pass_minutes(5)
+        await vacuum(table, 3)
+        let_go(committer)
+        with pytest.raises(CorruptState, match=f"epoch 1 of query {QUERY}"):
+            await committer.drain()
+        assert await table.ids() == [0, 0, 1]
+        await table.epoch(committer, 2, [2], user=OTHER)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("harmless", [{"retention_ms": None}, {"retention_ms": HOUR_MS}, {"files": "0"}])
+def test_a_vacuum_that_cannot_have_taken_them_costs_nothing(table, harmless):
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        await seal_only(table, 1, [1])
+        table.pass_minutes(5)
+        await vacuum(table, 2, **harmless)
+        table.store.counts.clear()
+        await table.committer().commit_pending(QUERY, SETTINGS)
+        assert table.store.counts["size"] == 0
+        assert await table.ids() == [0, 1]
+
+    run(scenario())
+
+
+def test_files_that_are_there_are_looked_for_once_and_committed(table):
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        await seal_only(table, 1, [1])
+        table.pass_minutes(5)
+        await vacuum(table, 2)
+        table.store.counts.clear()
+        committer = table.committer()
+        await committer.commit_pending(QUERY, SETTINGS)
+        assert table.store.counts["size"] == 1
+        table.pass_minutes(5)
+        table.store.counts.clear()
+        await table.epoch(committer, 2, [2])
+        assert table.store.counts["size"] == 0, "it is younger than the vacuum"
+
+    run(scenario())
+
+
+def test_what_is_pending_across_a_checkpoint_is_looked_for(table):
+    """A checkpoint does not say whether there was a vacuum before it."""
+
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        report = await seal_only(table, 1, [1])
+        table.pass_minutes(5)
+        await vacuum(table, 2)
+        state = await table.format().open()
+        first = (await table.store.get(version_path(0))).body.splitlines()
+        kept = [json.loads(line) for line in first if b'"metaData"' in line or b'"protocol"' in line]
+        now_ms = table.clock.wall_ms()
+        kept += [{"txn": {"appId": app, "version": mark, "lastUpdated": now_ms}} for app, mark in state.txns.items()]
+        body = b"\n".join(json.dumps(each).encode() for each in kept)
+        await table.store.put(f"_delta_log/{3:020d}.checkpoint.{state.table_id}.json", body)
+        await table.store.put("_delta_log/_last_checkpoint", json.dumps({"version": 3}).encode())
+        await foreign_version(table, 4, {"commitInfo": {"timestamp": now_ms, "operation": "WRITE"}})
+        await table.store.delete([path_of(report)])
+        with pytest.raises(CorruptState, match="epoch 1"):
+            await table.committer().commit_pending(QUERY, SETTINGS)
+        assert await table.ids() == [0]
+
+    run(scenario())
+
+
+def test_what_a_vacuum_may_take_waits_until_it_is_over(table):
+    async def scenario():
+        committer = table.committer(patience_ms=600_000)
+        await table.epoch(committer, 0, [0])
+        hold(committer)
+        planned = await committer.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        report = await table.report(planned, 1, 0, [1])
+        await committer.commit_epoch(
+            QUERY, Epoch(1), [report], schema=SCHEMA, settings=SETTINGS, pace=Pace(commit_wait_ms=0)
+        )
+        table.pass_minutes(5)
+        await vacuum_version(table, 2, "VACUUM START")
+        let_go(committer)
+        draining = asyncio.ensure_future(committer.drain())
+        await committer._queries.changed.wait_until(lambda: bool(committer._snapshots.held))
+        # It is there still, and the vacuum deletes it only now.
+        await table.store.delete([path_of(report)])
+        await vacuum_version(table, 3, "VACUUM END")
+        with pytest.raises(CorruptState, match="epoch 1"):
+            await draining
+        assert await table.ids() == [0]
+
+    run(scenario())
+
+
+def test_who_cannot_wait_for_a_vacuum_is_told_so(table):
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        await seal_only(table, 1, [1])
+        table.pass_minutes(5)
+        await vacuum_version(table, 2, "VACUUM START")
+        with pytest.raises(CommitFailed, match=r"vacuum .* under way"):
+            await table.committer().commit_pending(QUERY, SETTINGS)
+        assert await table.ids() == [0]
+        table.clock.shift_ms += presence.LONGEST_VACUUM_MS
+        await table.committer().commit_pending(QUERY, SETTINGS)
+        assert await table.ids() == [0, 1], "a vacuum that died never says that it is over"
+
+    run(scenario())
