@@ -156,7 +156,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Everything that one snapshot adds to a table. `marks` are (application id, version) pairs to set with it."""
+    """Everything that one snapshot adds to a table. `marks` are (application id, version) pairs to set with it.
+
+    `kept_marks` are reached already and set once more, so that they hold also where the versions that set them go.
+    """
 
     txn_id: str
     operation: str
@@ -165,6 +168,7 @@ class Draft:
     files: tuple[DataFile, ...]
     details: Mapping[str, object] = field(default_factory=dict)
     user_metadata: str | None = None
+    kept_marks: tuple[tuple[str, int], ...] = ()
 
 
 def is_batch(user: CommitUser) -> bool:

@@ -119,6 +119,15 @@ async def missing_files(store: GetRange, epochs: Sequence[Pending]) -> list[list
     return [[file.path for file in each.files if next(sizes) is None] for each in epochs]
 
 
+async def check_present(store: GetRange, location: str, epochs: Sequence[Pending]) -> None:
+    """Raises `FilesGone` where files of `epochs` are gone."""
+    gone = await missing_files(store, epochs)
+    without = [(each, missing) for each, missing in zip(epochs, gone, strict=True) if missing]
+    if without:
+        why = "somebody's vacuum of the table took them before they were committed"
+        raise FilesGone(location, *without[0], why, None, [each.epoch for each, _ in without[1:]])
+
+
 def refusal(
     location: str, epoch: SealedEpoch, files: Pending, missing: Sequence[str], table: TableState, now_ms: int
 ) -> FilesGone:

@@ -91,8 +91,9 @@ class Queries:
         self._progress: dict[CommitUser, Progress] = {}
         # Whether something went wrong since the table was read.
         self._outdated = False
-        # The table that the progress was read in, and the version since which its log was followed.
-        self._read_in: tuple[str, int] | None = None
+        # The table that the progress was read in, and the version since which its log was followed, unless somebody
+        # wrote over a version.
+        self._read_in: tuple[str, int, int] | None = None
         self._doubted: set[CommitUser] = set()
         self._failures: dict[CommitUser, LakecommitError] = {}
         # How often each was forgotten: who comes back from a request knows by it whether it still speaks of the same.
@@ -110,7 +111,9 @@ class Queries:
         waited_for = {user for user, run in self._runs.items() if run.waiting or run.pressed}
         pending = {user for user, progress in self._progress.items() if progress.pending}
         unread = {user for user, run in self._runs.items() if run.unread}
-        return frozenset(self._doubted & (waited_for | pending) | unread)
+        # While a seal is under way nothing is forgotten: it could not be told any more whose it is.
+        sealing = {user for user, progress in self._progress.items() if progress.sealing is not None}
+        return frozenset((self._doubted & (waited_for | pending) | unread) - sealing)
 
     @property
     def unsettled(self) -> bool:
@@ -274,10 +277,13 @@ class Queries:
     def see_marks(self) -> None:
         """Moves every query to the marks of the table that was read last."""
         self._outdated = False
-        if self._log is None or self._log != self._read_in:
+        log, before = self._log, self._read_in
+        if log is None or log != before:
             # Another table, or versions that nobody saw: what each query may do is found out when it is read again.
+            # What was in a version that somebody wrote over may be pending again, also if nobody asks for it.
+            rewritten = log is not None and before is not None and log[2] != before[2]
             for user in self._progress:
-                self.doubt(user)
+                self.doubt(user, unread=rewritten)
             return
         for user in list(self._progress):
             try:
@@ -299,6 +305,14 @@ class Queries:
         """
         await self.table.look_anew()
         self.see_marks()
+
+    async def read_anew(self) -> None:
+        """Reads the whole table: versions of it were written over, and what is remembered of it is in doubt."""
+        self.table.state = await self._format.open()
+        self._read_in = None
+        self._outdated = False
+        for user in self._progress:
+            self.doubt(user, unread=True)
 
     async def freshen(self) -> None:
         """Looks anew, where the table is not known or something went wrong since it was read."""
@@ -327,9 +341,9 @@ class Queries:
         return self._progress[user]
 
     @property
-    def _log(self) -> tuple[str, int] | None:
+    def _log(self) -> tuple[str, int, int] | None:
         table = self.table.state
-        return None if table is None else (table.table_id, table.followed_from)
+        return None if table is None else (table.table_id, table.followed_from, table.rewritten)
 
     async def _replay(self, user: CommitUser, settings: TableSettings) -> tuple[Marks, Replay]:
         """Marks and what is pending after them. Before anything is refused, marks and seals are read again.

@@ -32,7 +32,7 @@ from lakecommit.housekeeping.objects import (
 from lakecommit.housekeeping.queries import Cleaned
 from lakecommit.listening.places import place_paths
 from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, Seal, own_mark_id
-from lakecommit.presence import FilesGone, missing_files
+from lakecommit.presence import check_present
 from lakecommit.replay import passed_epochs
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Create, Delete, Get, GetRange
@@ -142,7 +142,10 @@ async def commit_passed(
             operation_parameters={"outputMode": "Append", "queryId": str(user), "epochId": str(newest)},
             marks=((own_mark_id(user), newest),),
             files=tuple(file for each in missing for file in each.files),
-            details={"recovered": [each.epoch for each in missing]},
+            details={
+                "recovered": [each.epoch for each in missing],
+                "settled": {user: [0 if found.marks.own is None else found.marks.own + 1, newest]},
+            },
         )
         outcome = await table_format.commit(table, draft)
         committed: TableState = outcome.state
@@ -150,15 +153,6 @@ async def commit_passed(
             return committed.version
         table = committed
     raise contended(table_format.location)
-
-
-async def check_present(store: GetRange, location: str, epochs: Sequence[Pending]) -> None:
-    """Raises `FilesGone` where files are gone of epochs that another sink went past."""
-    gone = await missing_files(store, epochs)
-    damaged = [(each, missing) for each, missing in zip(epochs, gone, strict=True) if missing]
-    if damaged:
-        why = "somebody's vacuum of the table took them before they were committed"
-        raise FilesGone(location, *damaged[0], why, None, [each.epoch for each, _ in damaged[1:]])
 
 
 async def give_up(

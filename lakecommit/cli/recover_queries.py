@@ -16,8 +16,8 @@ from lakecommit.formats.base import WritePlan, marks_of
 from lakecommit.formats.delta import DeltaFormat, DeltaState
 from lakecommit.inspection import user_status, users
 from lakecommit.model import CommitUser, Epoch, Marks, is_batch
-from lakecommit.presence import FilesGone, damaged, missing_files, reason_to_look, refusal
-from lakecommit.recovery import LeftOver, check_present, commit_passed, left_over
+from lakecommit.presence import FilesGone, check_present, damaged, missing_files, reason_to_look, refusal
+from lakecommit.recovery import LeftOver, commit_passed, left_over
 from lakecommit.replay import Identity, replay
 from lakecommit.storage.base import Store
 from lakecommit.table_committer import TableCommitter

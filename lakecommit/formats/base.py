@@ -7,7 +7,7 @@ is a `TableState` value that the committer holds and hands back.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
@@ -75,6 +75,14 @@ class TableState(Protocol):
     @property
     def vacuums(self) -> Vacuums: ...
 
+    @property
+    def etag(self) -> str | None:
+        """The ETag of the version itself, None where it is not known."""
+
+    @property
+    def rewritten(self) -> int:
+        """How often a version that had been read was found written over: marks may have gone back with it."""
+
     def mark(self, application_id: str) -> int | None:
         """The version that `application_id` has reached (Delta: `txn`), None where it never committed."""
 
@@ -130,6 +138,27 @@ class LogAttempts:
     whole: bool
 
 
+@dataclass(frozen=True, slots=True)
+class VersionTag:
+    """A version as a listing shows it."""
+
+    version: int
+    etag: str | None
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a version says that it has of one query: runs of epochs (first and last), and the own mark that it sets.
+
+    A fence has all epochs up to its mark: those that no other version holds were given up.
+    """
+
+    etag: str | None
+    runs: tuple[tuple[int, int], ...] = ()
+    own: int | None = None
+
+
 class TableFormat(Protocol[S]):
     @property
     def location(self) -> str:
@@ -144,6 +173,7 @@ class TableFormat(Protocol[S]):
     async def look(self, state: S) -> S:
         """What the table is now, reading only what is newer than `state`.
 
+        Where somebody wrote over the version of `state`, all is read anew, and the answer is `rewritten` once more.
         Raises `ContradictoryState` where the table is not the one that `state` was read from.
         """
 
@@ -175,6 +205,12 @@ class TableFormat(Protocol[S]):
 
     async def ever_named(self, attempts: Collection[AttemptId]) -> LogAttempts:
         """The same for all files of `attempts`, and for what the log has ever named, as far back as it goes."""
+
+    async def tags(self, first: int) -> Sequence[VersionTag]:
+        """The versions from `first` on that are there, in order: one listing, however many they are."""
+
+    async def holding(self, version: int, user: CommitUser) -> Holding | None:
+        """What `version` has of the query of `user`, read now; None where the log no longer has the version."""
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         """The marks above `after` that `application_id` has set, one a version; None where the log does not go back

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from lakecommit.cleaning import (
     standing_of,
 )
 from lakecommit.clock import Clock, Moment
-from lakecommit.formats.base import TableFormat, TableState, marks_of
+from lakecommit.formats.base import Holding, TableFormat, TableState, marks_of
 from lakecommit.housekeeping.objects import (
     CleanStore,
     NamedFiles,
@@ -28,6 +28,8 @@ from lakecommit.housekeeping.objects import (
     read_files,
     without_the_tables,
 )
+from lakecommit.housekeeping.replaced import Presence, judge
+from lakecommit.housekeeping.versions import OwnVersions
 from lakecommit.listening.places import told_up_to
 from lakecommit.model import CommitUser, Epoch, Marks, Seal, own_mark_id
 from lakecommit.parallel import in_parallel
@@ -49,6 +51,9 @@ class QueryCleanUp:
     `lost` are the files of attempts that have lost, by manifest; `released` the epochs whose state goes, `manifests`
     what goes of it. `untold` is how many more would go if listeners were told of them. `newest_seal` is the newest that
     was seen; `quiet`: afterwards nothing is left to wait for.
+
+    `replaced` are done epochs that the log does not hold any more: somebody wrote over their version. They have to be
+    committed again; of those in `unknown` the log cannot tell. `rewritten` says that marks may have gone back, too.
     """
 
     user: CommitUser
@@ -58,6 +63,9 @@ class QueryCleanUp:
     untold: int
     newest_seal: Epoch | None
     quiet: bool
+    replaced: Sequence[Epoch] = ()
+    unknown: Sequence[Epoch] = ()
+    rewritten: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.lost.paths or self.manifests or self.released)
@@ -67,7 +75,8 @@ class QueryCleanUp:
 class Cleaned:
     """What was deleted, and how much of it was not confirmed and is left for the next time.
 
-    `problems` are records that cannot be read: they stay, and so does all that is newer.
+    `problems` are records that cannot be read, and epochs of which nobody knows whether they are in the table: they
+    stay, and so does all that is newer. `replaced` and `rewritten` are those of `QueryCleanUp`.
     """
 
     files: int = 0
@@ -75,6 +84,8 @@ class Cleaned:
     seals: int = 0
     unconfirmed: int = 0
     problems: tuple[str, ...] = ()
+    replaced: tuple[Epoch, ...] = ()
+    rewritten: bool = False
 
 
 class QueryCleaner:
@@ -99,6 +110,7 @@ class QueryCleaner:
         self._swept = Epoch(-1)
         self._marks_seen: deque[tuple[Epoch, Moment]] = deque()
         self._came_ms: dict[NamedManifest, int] | None = None
+        self.versions = OwnVersions(table_format, user)
         # When the next step has something to look for, on the boot clock; None where nothing is left to wait for.
         self._due_ms: int | None = 0
 
@@ -110,6 +122,10 @@ class QueryCleaner:
             # What is not remembered is read again.
             del self._unswept[min(self._unswept)]
         self._due_ms = 0
+
+    def committed(self, version: int, holding: Holding) -> None:
+        """This process has committed a version, which has this of the query."""
+        self.versions.note(version, holding)
 
     @property
     def is_quiet(self) -> bool:
@@ -133,7 +149,7 @@ class QueryCleaner:
         clean_up = await self.survey(known)
         cleaned = await self.apply(clean_up)
         if self._due_ms == waiting_ms:
-            if cleaned.unconfirmed:
+            if cleaned.unconfirmed or cleaned.replaced:
                 self._due_ms = 0
             elif clean_up.quiet:
                 self._due_ms = None
@@ -157,6 +173,7 @@ class QueryCleaner:
         told = await self._told(self._user) if due else None
         released = due if committed is None or told is None else releasable(standings, min(committed, told), young)
         untold = len(due) - len(released)
+        presence = await self._presence(table, standings, released, committed)
         newest = max(links, default=None)
         swept = {epoch for epoch in links if epoch > self._swept or (epoch == newest and epoch not in young)}
         judged = {epoch for epoch in swept.union(released) if epoch in manifests}
@@ -168,6 +185,7 @@ class QueryCleaner:
         stays = {named.attempt.epoch for named in lost.damaged} | {
             e for e in released if e in manifests and e not in judged
         }
+        stays |= {e for e in released if standings[e] is Standing.DONE and not _is_long_held(e, presence, now)}
         first_kept = min(stays, default=None)
         released = [epoch for epoch in released if first_kept is None or epoch < first_kept]
         unsealed = [
@@ -187,7 +205,10 @@ class QueryCleaner:
             released=released,
             untold=untold,
             newest_seal=newest,
-            quiet=not young
+            replaced=[seal.epoch for seal in presence.lost],
+            unknown=presence.unknown,
+            rewritten=known is not None and table is not None and table.rewritten != known.rewritten,
+            quiet=not (young or presence.lost or presence.unknown)
             and links.keys() | manifests.keys() <= {newest, *released, *(n.attempt.epoch for n in unsealed)},
         )
 
@@ -209,8 +230,27 @@ class QueryCleaner:
             manifests=deleted.manifests,
             seals=len(seals) - len(left),
             unconfirmed=deleted.unconfirmed + len(left),
-            problems=tuple(clean_up.lost.damaged.values()),
+            problems=(*clean_up.lost.damaged.values(), *_problem_of(clean_up)),
+            replaced=tuple(clean_up.replaced),
+            rewritten=clean_up.rewritten,
         )
+
+    async def _presence(
+        self,
+        table: TableState | None,
+        standings: Mapping[Epoch, Standing],
+        released: Collection[Epoch],
+        committed: Epoch | None,
+    ) -> Presence:
+        """Whether the epochs that are about to go, and those whose snapshot is young, are in the log.
+
+        Others were asked about before, or will be when they go.
+        """
+        done = [epoch for epoch, at in standings.items() if at is Standing.DONE]
+        wanted = [epoch for epoch in done if epoch in released or committed is None or epoch > committed]
+        if table is None:
+            return Presence({})
+        return await judge(self._store, self._format, self.versions, self._user, wanted, table)
 
     def _committed_long_ago(self, table: TableState | None, marks: Marks, now: Moment) -> Epoch | None:
         """The newest epoch whose snapshot is older than twice the deadline of an upload.
@@ -309,6 +349,21 @@ class QueryCleaner:
         lost = await read_files(self._store, by_seal)
         strays = await without_the_tables(self._format, await read_files(self._store, stray))
         return lost.together_with(strays)
+
+
+def _is_long_held(epoch: Epoch, presence: Presence, now: Moment) -> bool:
+    """Whether the version that holds an epoch is so old that nobody writes over it any more."""
+    since_ms = presence.held.get(epoch)
+    return since_ms is not None and now.wall_ms - since_ms > RELEASE_AGE_MS
+
+
+def _problem_of(clean_up: QueryCleanUp) -> Iterator[str]:
+    if clean_up.unknown:
+        yield (
+            f"epochs {list(clean_up.unknown)[:20]} of query {clean_up.user} are done by the mark, but the log names no "
+            "file of them, and does not go back so far that it could say why; their files are kept; save them with "
+            "'lakecommit recover --export', look for their rows in the table, and append what is missing"
+        )
 
 
 def _link(stored: StoredSeal) -> Link:

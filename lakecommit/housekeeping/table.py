@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError
-from lakecommit.formats.base import TableFormat, TableState
+from lakecommit.formats.base import Holding, TableFormat, TableState
 from lakecommit.housekeeping.batches import BatchCleaner
 from lakecommit.housekeeping.objects import CleanStore
 from lakecommit.housekeeping.queries import QueryCleaner, ToldUpTo
-from lakecommit.model import CommitUser, Report
+from lakecommit.housekeeping.versions import OwnVersions
+from lakecommit.model import CommitUser, Epoch, Report
 from lakecommit.stored_epochs import StoredSeal
 
 _log = logging.getLogger("lakecommit.housekeeping")
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What another writer wrote over: `rewritten`, the newest version that is known; `replaced`, the versions of these
+    epochs, which have to be committed again."""
+
+    rewritten: bool
+    replaced: Mapping[CommitUser, Sequence[Epoch]]
 
 
 class TableHousekeeper:
@@ -37,22 +48,36 @@ class TableHousekeeper:
     def sealed(self, stored: StoredSeal) -> None:
         self._cleaner(stored.seal.user).sealed(stored)
 
+    def committed(self, version: int, etag: str | None, runs: Mapping[CommitUser, tuple[int, int]]) -> None:
+        """This process has committed a version with these runs of epochs."""
+        for user, cleaner in self._queries.items():
+            run = runs.get(user)
+            cleaner.committed(version, Holding(etag) if run is None else Holding(etag, (run,), run[1]))
+
+    def versions_of(self, user: CommitUser) -> OwnVersions:
+        return self._cleaner(user).versions
+
     def batch_ended(self, user: CommitUser, reports: Sequence[Report | None], *, lost: bool) -> None:
         """A batch write is in the table, or (`lost`) is not and never will be."""
         over = {report.attempt.id for report in reports if report is not None}
         self._batches[user] = BatchCleaner(self._store, user, over, self._clock, lost=lost)
 
-    async def step(self, known: TableState | None) -> None:
+    async def step(self, known: TableState | None) -> Noticed:
         """Deletes what may go now, and never fails.
 
         `known` is an earlier state of the table: only what is newer has to be read.
         """
+        replaced: dict[CommitUser, Sequence[Epoch]] = {}
+        rewritten = False
         for user, cleaner in list(self._queries.items()):
             try:
                 cleaned = await cleaner.step(known)
             except Exception as error:
                 self._put_off(f"query {user}", error)
                 continue
+            rewritten = rewritten or cleaned.rewritten
+            if cleaned.replaced:
+                replaced[user] = cleaned.replaced
             if cleaned.files:
                 _log.info("deleted %d files of attempts of query %s that had lost", cleaned.files, user)
             for problem in cleaned.problems:
@@ -65,6 +90,7 @@ class TableHousekeeper:
                     self._batches.pop(user, None)
             except Exception as error:
                 self._put_off(f"batch write {user}", error)
+        return Noticed(rewritten, replaced)
 
     @staticmethod
     def _put_off(what: str, error: Exception) -> None:

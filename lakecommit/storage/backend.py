@@ -53,7 +53,7 @@ class Backend:
 
     def info(self, meta: ObjectMeta) -> ObjectInfo:
         path = meta["path"].removeprefix(f"{self.prefix}/") if self.prefix else meta["path"]
-        return ObjectInfo(path, meta["size"], int(meta["last_modified"].timestamp() * 1000))
+        return ObjectInfo(path, meta["size"], int(meta["last_modified"].timestamp() * 1000), meta["e_tag"])
 
     def client_for(self, body_bytes: int) -> ObjectStore:
         return self.uploads() if body_bytes > LARGE_BODY_BYTES else self.client

@@ -56,6 +56,7 @@ class ObjectInfo:
     path: str
     size_bytes: int
     modified_ms: int
+    etag: str | None = None
 
 
 class Create(Protocol):

@@ -97,6 +97,7 @@ class Lake:
         reports = await self.reports(user, epoch, *tasks)
         committer = committer or self.committer()
         outcome = await committer.commit_epoch(user, Epoch(epoch), reports, schema=SCHEMA, settings=SETTINGS)
+        self.age(self.hours)
         return outcome.version
 
     async def commit_batch_async(self, user, *tasks):
@@ -150,9 +151,9 @@ class Lake:
         path.write_text("\n".join(json.dumps(action) for action in (*head, *actions)))
 
     def age(self, hours):
-        """All state looks as if it was written that long ago."""
+        """All state and all versions look as if they were written that long ago."""
         at = SystemClock().wall_ms() / 1000 - hours * 3600
-        for path in (self.root / "_lakecommit").rglob("*.avro"):
+        for path in (*(self.root / "_lakecommit").rglob("*.avro"), *(self.root / "_delta_log").glob("*.json")):
             os.utime(path, (at, at))
 
     def files(self):

@@ -32,8 +32,8 @@ class Version:
 def append(state: DeltaState, draft: Draft, now: Moment) -> Version:
     """The version after `state` that adds the draft's files and moves its marks.
 
-    Before: every mark is beyond the one in `state`, and no file occurs twice; anything else is a bug in the caller and
-    raises `ValueError`.
+    Before: every mark is beyond the one in `state`, or equal to it where it is kept, and no file occurs twice; anything
+    else is a bug in the caller and raises `ValueError`.
     """
     _check_marks(state, draft)
     number = state.version + 1
@@ -60,10 +60,11 @@ def append(state: DeltaState, draft: Draft, now: Moment) -> Version:
         info["tags"] = {"delta.rowTracking.preserved": "true"}
     before = -1 if state.row_id_high_watermark is None else state.row_id_high_watermark
     after = before + sum(file.rows for file in draft.files) if row_ids else before
+    marks = (*draft.marks, *draft.kept_marks)
 
     def actions() -> Iterator[Mapping[str, Any]]:
         yield {"commitInfo": info}
-        for application_id, mark in draft.marks:
+        for application_id, mark in marks:
             yield {"txn": {"appId": application_id, "version": mark, "lastUpdated": now.wall_ms}}
         if row_ids and after > before:
             configuration = json.dumps({"rowIdHighWaterMark": after}, separators=(",", ":"))
@@ -81,8 +82,8 @@ def append(state: DeltaState, draft: Draft, now: Moment) -> Version:
             version=number,
             etag=None,
             digest=digest_of(body),
-            txns={**state.txns, **dict(draft.marks)},
-            txn_times={**state.txn_times, **{application_id: now.wall_ms for application_id, _ in draft.marks}},
+            txns={**state.txns, **dict(marks)},
+            txn_times={**state.txn_times, **{application_id: now.wall_ms for application_id, _ in marks}},
             row_id_high_watermark=after if after > before else state.row_id_high_watermark,
             in_commit_timestamp_ms=in_commit_timestamp_ms,
             looked=now,
@@ -147,12 +148,16 @@ def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment
 
 
 def _check_marks(state: DeltaState, draft: Draft) -> None:
-    if len({application_id for application_id, _ in draft.marks}) < len(draft.marks):
+    marks = (*draft.marks, *draft.kept_marks)
+    if len({application_id for application_id, _ in marks}) < len(marks):
         raise ValueError("a draft sets the mark of one application twice")
     for application_id, mark in draft.marks:
         reached = state.mark(application_id)
         if reached is not None and mark <= reached:
             raise ValueError(f"a mark never goes back: {application_id} has reached {reached}, the draft sets {mark}")
+    for application_id, mark in draft.kept_marks:
+        if state.mark(application_id) != mark:
+            raise ValueError(f"a mark that is kept is reached: {application_id} is at {state.mark(application_id)}")
     if len({file.path for file in draft.files}) < len(draft.files):
         raise ValueError("a draft adds one file twice")
 

@@ -71,25 +71,28 @@ async def look(store: LogStore, clock: Clock, state: DeltaState) -> DeltaState:
 async def confirm(store: LogStore, clock: Clock, state: DeltaState) -> DeltaState:
     """Asks whether the version of `state` is still in the log, with the same content.
 
-    Returns the same version, or a newer one where the log was cleaned up past it. Raises `ContradictoryState` where
-    the table is gone, or was recreated.
+    Returns the same version, or a newer one where the log was cleaned up past it. Where somebody wrote over it, the
+    table is read anew, with the marks that are left, and counts as `rewritten` once more. Raises `ContradictoryState`
+    where the table is gone, or was recreated.
     """
     looked = Moment.of(clock)
     found = await store.get(commit_path(state.version), known_etag=state.etag)
     if isinstance(found, NotModified):
         return replace(state, looked=looked)
-    if isinstance(found, Found):
-        # An ETag may change while the content does not (an object copied onto itself, another store version).
-        if digest_of(found.body) == state.digest:
-            return replace(state, etag=found.etag, looked=looked)
-        _refuse_another(store, state, await open_table(store, clock))
-        raise _recreated(store, state, "holds something else")
+    # An ETag may change while the content does not (an object copied onto itself, another store version).
+    if isinstance(found, Found) and digest_of(found.body) == state.digest:
+        return replace(state, etag=found.etag, looked=looked)
     newest = await open_table(store, clock)
+    what = "holds something else" if isinstance(found, Found) else "is gone"
     if newest is None:
-        raise _recreated(store, state, "is gone, and so is the whole log")
+        raise _recreated(store, state, f"{what}, and so is the whole log" if found is None else what)
     _refuse_another(store, state, newest)
     if newest.table_id != state.table_id or newest.version < state.version:
-        raise _recreated(store, state, f"is gone, and the log ends at version {newest.version}")
+        raise _recreated(store, state, f"{what}, and the log ends at version {newest.version}")
+    if isinstance(found, Found):
+        # The version is another writer's, whose PUT had no condition. The table is the same, and what was read of the
+        # version is not in it any more; a mark that was only remembered is found out about by who reads the seals.
+        return replace(newest, rewritten=state.rewritten + 1)
     return _with_marks_of(newest, state)
 
 
@@ -119,7 +122,7 @@ def _with_marks_of(newest: DeltaState, state: DeltaState) -> DeltaState:
     vacuums what was seen."""
     newest = replace(newest, vacuums=both(newest.vacuums, state.vacuums))
     forgotten = {app: mark for app, mark in state.txns.items() if mark > newest.txns.get(app, -1)}
-    return replace(newest, txns={**newest.txns, **forgotten}) if forgotten else newest
+    return replace(newest, txns={**newest.txns, **forgotten}, rewritten=state.rewritten)
 
 
 def follow(state: DeltaState, found: Found, looked: Moment) -> DeltaState:

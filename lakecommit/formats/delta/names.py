@@ -37,6 +37,12 @@ def commit_path(version: int) -> str:
     return f"{LOG}/{version:020d}.json"
 
 
+def commit_version(path: str) -> int | None:
+    """The version whose commit is at `path`; None where it is something else."""
+    match = _COMMIT.fullmatch(path[len(LOG) + 1 :])
+    return None if match is None else int(match[1])
+
+
 def before_version(version: int) -> str:
     """A path that sorts after everything of `version - 1` and before everything of `version`."""
     return f"{LOG}/{version:020d}"

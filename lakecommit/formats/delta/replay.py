@@ -30,6 +30,7 @@ class Replay:
         self._in_commit_timestamp_ms: int | None = start.in_commit_timestamp_ms if start else None
         self._followed_from: int | None = start.followed_from if start else None
         self._vacuums = start.vacuums if start else Vacuums()
+        self._rewritten = start.rewritten if start else 0
 
     def apply(self, actions: Actions) -> None:
         self._protocol = actions.protocol or self._protocol
@@ -64,6 +65,7 @@ class Replay:
             looked=looked,
             followed_from=version if self._followed_from is None else self._followed_from,
             vacuums=self._vacuums,
+            rewritten=self._rewritten,
         )
 
 

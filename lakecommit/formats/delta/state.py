@@ -42,6 +42,7 @@ class DeltaState:
     tell later whether the log is still the same one. `looked` is when the version was last known to be in the log,
     taken before the request that showed it. `txns` maps application ids to versions, `txn_times` to when they were set;
     one that a checkpoint has dropped since it was seen has no time. Every version after `followed_from` was read.
+    `rewritten` counts how often a version that had been read was found written over: marks may have gone back with it.
     """
 
     version: int
@@ -57,6 +58,7 @@ class DeltaState:
     looked: Moment
     followed_from: int = field(compare=False)
     vacuums: Vacuums = field(default=Vacuums(), compare=False)
+    rewritten: int = field(default=0, compare=False)
 
     @property
     def table_id(self) -> str:

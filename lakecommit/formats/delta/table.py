@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, SchemaMismatch, StoreError
-from lakecommit.formats.base import NO_PROPERTIES, Committed, LogAttempts, Moved, WritePlan, made_anew
+from lakecommit.formats.base import (
+    NO_PROPERTIES,
+    Committed,
+    Holding,
+    LogAttempts,
+    Moved,
+    VersionTag,
+    WritePlan,
+    made_anew,
+)
 from lakecommit.formats.delta import commit as versions
 from lakecommit.formats.delta import log
 from lakecommit.formats.delta.changes import breaking_changes
@@ -21,7 +30,8 @@ from lakecommit.formats.delta.names import commit_path
 from lakecommit.formats.delta.protocol import column_mapping_mode, features_of, refuse_unsupported
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 from lakecommit.formats.delta.stats_columns import stats_columns
-from lakecommit.model import AttemptId, Draft
+from lakecommit.formats.delta.tail import list_tags, read_holding
+from lakecommit.model import AttemptId, CommitUser, Draft
 from lakecommit.schema import Struct, parse, to_json
 from lakecommit.storage.base import Create, Found
 from lakecommit.storage.once import Mine, create_once
@@ -132,7 +142,7 @@ class DeltaFormat:
                 raise _too_slow(f"version {state.version} of {self._store.location}")
             asked += 1
             confirmed = await log.confirm(self._store, self._clock, state)
-            if confirmed.version != state.version:
+            if (confirmed.version, confirmed.digest) != (state.version, state.digest):
                 return Moved(confirmed)
             state = confirmed
         now = Moment.of(self._clock)
@@ -152,6 +162,12 @@ class DeltaFormat:
 
     async def ever_named(self, attempts: Collection[AttemptId]) -> LogAttempts:
         return await attempts_in_log(self._store, attempts)
+
+    async def tags(self, first: int) -> Sequence[VersionTag]:
+        return await list_tags(self._store, first)
+
+    async def holding(self, version: int, user: CommitUser) -> Holding | None:
+        return await read_holding(self._store, version, user)
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         return await marks_after(self._store, application_id, after)

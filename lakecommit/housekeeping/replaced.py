@@ -1,0 +1,135 @@
+"""Epochs whose version somebody wrote over, committed again from their seals: once, whoever does it.
+
+Precondition of a second commit: the log was read up to its newest version, and names no file of the epoch. The version
+after that is created if absent, so that nobody can have come in between; after a conflict all is asked again. It sets
+the marks once more that are reached already: so whatever version holds an epoch has a mark that covers it, and an epoch
+after the mark is in none, whichever versions are written over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lakecommit.formats.base import Committed, Holding, TableFormat, TableState, WritePlan, marks_of
+from lakecommit.housekeeping.versions import OwnVersions, Whereabouts
+from lakecommit.model import CommitUser, Draft, Epoch, Pending, Seal, own_mark_id
+from lakecommit.parallel import in_parallel
+from lakecommit.presence import check_present
+from lakecommit.storage.base import Get
+from lakecommit.stored_epochs import ReadState, find_seal, read_pending
+
+# A version takes as many epochs as have no more files than this, or one.
+FILES_PER_VERSION = 10_000
+MAX_CONFLICTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """`held` are epochs that are in the table, with the time of the version that shows it, 0 where it is long ago.
+
+    `lost` were in a version that somebody wrote over. Of those in `unknown` the log cannot tell any more.
+    """
+
+    held: Mapping[Epoch, int]
+    lost: tuple[Seal, ...] = ()
+    unknown: tuple[Epoch, ...] = ()
+
+
+async def judge(
+    store: Get,
+    table_format: TableFormat[Any],
+    versions: OwnVersions,
+    user: CommitUser,
+    done: Collection[Epoch],
+    table: TableState,
+) -> Presence:
+    """Whether epochs that are sealed, and at or before the own mark of `table`, are in the table.
+
+    One listing where nothing is out of the ordinary. An epoch that no version of the log holds may be in a checkpoint,
+    or was compacted by somebody, so that the log is asked for its files.
+    """
+    found = await versions.find(done, table.version)
+    if not found.missing:
+        return Presence(found.since_ms)
+    return await _judge_missing(store, table_format, user, found)
+
+
+async def _judge_missing(store: Get, table_format: TableFormat[Any], user: CommitUser, found: Whereabouts) -> Presence:
+    missing = sorted(found.missing)
+    stored = await in_parallel(lambda epoch: find_seal(store, user, epoch), missing)
+    # One whose seal has gone meanwhile was released by somebody who asked the same.
+    seals = [each.seal for each in stored if each is not None and each.seal.totals.files]
+    named = (await table_format.ever_named([winner for seal in seals for winner in _attempts(seal)])).attempts
+    lost = tuple(seal for seal in seals if named.isdisjoint(_attempts(seal)))
+    epochs = {seal.epoch for seal in lost}
+    held = {**found.since_ms, **{epoch: 0 for epoch in missing if epoch not in epochs}}
+    if found.decided:
+        return Presence(held, lost)
+    return Presence(held, (), tuple(sorted(epochs)))
+
+
+async def commit_again(
+    store: ReadState,
+    table_format: TableFormat[Any],
+    versions: OwnVersions,
+    user: CommitUser,
+    epochs: Collection[Epoch],
+    table: TableState,
+    *,
+    new_id: Callable[[], str],
+    accepted_table_id: str | None = None,
+) -> tuple[TableState, Sequence[Epoch]]:
+    """Commits those of `epochs` that the table does not hold, as many as fit one version.
+
+    `table` was read anew just before: who noticed that versions were written over knows no longer what is in them.
+    Returns the table after it and the epochs. Raises what is in the way: the epochs do not fit the table any more, or
+    files are gone.
+    """
+    for _ in range(MAX_CONFLICTS):
+        marks = marks_of(table, user)
+        reached = [each for each in epochs if marks.own is not None and each <= marks.own]
+        lost = (await judge(store, table_format, versions, user, reached, table)).lost
+        pending = await _as_many_as_fit(store, lost)
+        if not pending:
+            return table, ()
+        for plan in {each.plan for each in pending if each.plan is not None}:
+            table_format.check(table, WritePlan.from_json(plan), accepted_table_id)
+        await check_present(store, table_format.location, pending)
+        outcome = await table_format.commit(table, _draft(new_id(), table, user, pending))
+        table = outcome.state
+        if isinstance(outcome, Committed):
+            again = [each.epoch for each in pending]
+            runs = tuple((int(epoch), int(epoch)) for epoch in again)
+            versions.note(table.version, Holding(table.etag, runs, table.mark(own_mark_id(user))))
+            return table, again
+    return table, ()
+
+
+def _draft(txn_id: str, table: TableState, user: CommitUser, pending: Sequence[Pending]) -> Draft:
+    kept = [(name, table.mark(name)) for name in (str(user), own_mark_id(user))]
+    return Draft(
+        txn_id=txn_id,
+        operation="STREAMING UPDATE",
+        operation_parameters={"outputMode": "Append", "queryId": str(user), "epochId": str(pending[-1].epoch)},
+        marks=(),
+        files=tuple(file for each in pending for file in each.files),
+        details={"replaced": {user: [each.epoch for each in pending]}},
+        kept_marks=tuple((name, mark) for name, mark in kept if mark is not None),
+    )
+
+
+async def _as_many_as_fit(store: ReadState, seals: Sequence[Seal]) -> list[Pending]:
+    taken: list[Pending] = []
+    room = FILES_PER_VERSION
+    for seal in seals:
+        if taken and seal.totals.files > room:
+            break
+        taken.append(await read_pending(store, seal))
+        room -= seal.totals.files
+    return taken
+
+
+def _attempts(seal: Seal) -> list[Any]:
+    return [winner.attempt for winner in seal.winners if winner.manifests]
