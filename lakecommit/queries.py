@@ -38,6 +38,8 @@ from lakecommit.stored_epochs import ReadState, pending_of
 from lakecommit.table_view import TableView
 
 MAX_REPLAYS = 5
+# Whoever drains asks again for what these have left; of older ones the log has told.
+FAILED_RUNS_KEPT = 100
 _log = logging.getLogger("lakecommit.committer")
 
 
@@ -150,6 +152,8 @@ class Queries:
             yield
         finally:
             self._busy[user] -= 1
+            if not self._busy[user]:
+                del self._busy[user]
 
     def generation(self, user: CommitUser) -> int:
         return self._forgotten.get(user, 0)
@@ -240,13 +244,24 @@ class Queries:
     def has_failed(self, user: CommitUser) -> bool:
         return user in self._failures
 
+    def retry_ended(self) -> None:
+        """A failure was its run's. Where that has ended, what it left is read again: it may be committed or mended."""
+        for user in [user for user, run in self._runs.items() if run.ended and user in self._failures]:
+            del self._failures[user]
+            self.doubt(user, unread=True)
+
     def forget_ended(self) -> None:
         """Queries that have ended and have nothing left to commit need no memory any more."""
-        for user in [user for user, run in self._runs.items() if run.ended and not (run.unread or self._busy[user])]:
+        ended = [user for user, run in self._runs.items() if run.ended and not (run.unread or self._busy[user])]
+        failed = [user for user in ended if user in self._failures]
+        for user in failed[:-FAILED_RUNS_KEPT]:
+            del self._failures[user]
+        for user in ended:
             progress = self._progress.get(user)
-            if progress is None or progress.load.epochs == 0:
+            if user not in self._failures and (progress is None or progress.load.epochs == 0):
                 self.forget(user)
-                del self._runs[user]
+                # Nobody is busy with it, so that nobody comes back and compares.
+                del self._runs[user], self._forgotten[user]
 
     def forget(self, user: CommitUser) -> None:
         self._doubted.discard(user)

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from lakecommit import schema as schemas
 from lakecommit.batch_commit import commit_batch
@@ -109,7 +110,8 @@ class TableCommitter:
         # Queries whose state cannot be read: their own commit tells why.
         self._unreadable: set[CommitUser] = set()
         # Spark runs one epoch of a query at a time; a run that has ended may still be in its last one.
-        self._sealing: dict[CommitUser, asyncio.Lock] = {}
+        # A lock is there for as long as somebody holds it or waits for it.
+        self._sealing: WeakValueDictionary[CommitUser, asyncio.Lock] = WeakValueDictionary()
 
     async def plan(
         self,
@@ -343,9 +345,14 @@ class TableCommitter:
         self._snapshots.wake()
 
     async def drain(self) -> None:
-        """Has all that is pending committed, whatever the cadence, and waits for it. Raises what made it fail."""
+        """Has all that is pending committed, whatever the cadence, and waits for it. Raises what made it fail.
+
+        The failure of a run that has ended is not raised again: what it left is tried once more, and only what is
+        wrong with it then.
+        """
         self._snapshots.hurried += 1
         try:
+            self._queries.retry_ended()
             self._snapshots.wake()
             await self._queries.changed.wait_until(lambda: not (self.pending or self._queries.unsettled))
         finally:

@@ -1,6 +1,6 @@
 """For how long the answer to a request is waited for, before it is asked again.
 
-A server that has taken a request may never answer it. So nobody waits for much longer than answers take: ten times as
+A server that has taken a request may never answer it. So nobody waits for much longer than answers take: four times as
 long as the slowest of the last few, and two seconds where none is known yet, plus what the body takes on a slow way.
 A store that becomes slow is not asked ever more often: each repetition waits twice as long as the one before, and so
 does the next request, until answers come and show how long they take.
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from lakecommit.storage.retry import RetryPolicy
 
-MARGIN = 10
+MARGIN = 4
 SLOW_WAY_BYTES_PER_S = 1024 * 1024
 DELETED_KEY_MS = 10
-# With each answer the slowest one before counts for less: it is forgotten after some ten.
-_FADING = 0.8
+# With each answer the slowest one before counts for less.
+_FADING = 0.7
 
 
 def transfer_ms(size_bytes: int) -> int:

@@ -268,3 +268,73 @@ def test_two_queries_with_other_store_options_are_both_named():
         await committers.drain()
 
     virtually(scenario)
+
+
+async def fails_and_ends(lake, committer, error):
+    """Epoch 0 is in the table, epoch 1 is sealed and its commit fails for good, and the run ends."""
+    await lake.epoch(committer, 0, pace=Pace())
+    lake.store.failures = [error]
+    with pytest.raises(type(error)):
+        await lake.epoch(committer, 1, pace=Pace())
+    committer.end_run(QUERY)
+    await lake.clock.sleep(5)
+
+
+def test_a_drain_commits_what_a_run_left_that_failed_and_has_ended():
+    """Its failure was that run's: Spark's query has raised it, and what it met may be over."""
+
+    async def scenario(lake):
+        committer = lake.committer()
+        await fails_and_ends(lake, committer, AccessDenied("403"))
+        await committer.drain()
+        assert lake.runs() == [(0, 0), (1, 1)]
+        assert not committer._queries.runs, "it is forgotten"
+
+    virtually(scenario)
+
+
+def test_a_drain_does_not_mind_a_failed_run_whose_epochs_somebody_else_has_committed():
+    async def scenario(lake):
+        committer = lake.committer()
+        await fails_and_ends(lake, committer, AccessDenied("403"))
+        await lake.committer().commit_pending(QUERY, SETTINGS)
+        await committer.drain()
+        assert lake.runs() == [(0, 0), (1, 1)]
+        assert not committer.unsure
+
+    virtually(scenario)
+
+
+def test_a_drain_says_each_time_that_a_failed_run_still_has_epochs_pending():
+    async def scenario(lake):
+        committer = lake.committer()
+        await fails_and_ends(lake, committer, AccessDenied("403"))
+        lake.store.failures = [AccessDenied("403 again")] * 2
+        for _ in range(2):
+            with pytest.raises(AccessDenied, match="403 again"):
+                await committer.drain()
+        await committer.drain()
+        assert lake.runs() == [(0, 0), (1, 1)]
+
+    virtually(scenario)
+
+
+def test_of_runs_that_have_ended_only_so_many_failures_are_remembered(monkeypatch):
+    monkeypatch.setattr("lakecommit.queries.FAILED_RUNS_KEPT", 3)
+
+    async def scenario(lake):
+        committer = lake.committer()
+        await lake.epoch(committer, 0, pace=Pace())
+        for number in range(10):
+            user = f"{number:08d}-2222-3333-4444-555555555555"
+            lake.store.failures = [AccessDenied("403")]
+            with pytest.raises(AccessDenied):
+                await lake.epoch(committer, 0, user=user, pace=Pace())
+            committer.end_run(user)
+            await lake.clock.sleep(1)
+        queries = committer._queries
+        assert len(queries._failures) == 3
+        assert len(queries.runs) == 4, "those and the query that goes on"
+        assert max(map(len, (queries._busy, queries._forgotten, committer._sealing))) <= 4
+
+    virtually(scenario)

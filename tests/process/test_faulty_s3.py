@@ -42,7 +42,9 @@ def test_answers_that_never_come_and_refusals_by_chance(
     chaos = Chaos(seed, rate=0.1, faults=SILENCE_AND_REFUSALS)
     with faulty_proxy(local_s3.endpoint, chaos) as proxy:
         stream = stream_on_s3(tmp_path, 40, place_on_s3, proxy.endpoint)
-        start(stream.job()).finish()
+        driver = start(stream.job())
+        driver.wait_until(lambda: 19 in driver.epochs, "half of the epochs")
+        driver.finish()
         print({fault.name: times for fault, times in proxy.met.items()})
         assert proxy.met[Fault.UNANSWERED] > 0
     assert_exactly_once(stream)
