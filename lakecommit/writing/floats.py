@@ -6,6 +6,7 @@ Parquet asks for, and Spark then skips rows that it would find. So a column with
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator
 
@@ -32,36 +33,46 @@ def values_at(table: pa.Table, path: Path) -> pa.ChunkedArray:
 
 
 class FloatBounds:
-    """The smallest and the largest of the numbers that were added, -0.0 below 0.0; None before there are any.
+    """The smallest and the largest of the numbers that were added, as Spark orders them; None before there are any.
 
-    NaNs do not count. The sign of a zero does, because some readers tell them apart and Spark shows it.
+    NaN is above all others. A zero as upper bound is 0.0, because Spark takes it for equal to -0.0 and some readers
+    skip by an order in which it is larger. As lower bound it is -0.0 only where there is one: delta-spark answers
+    `min(column)` with it.
     """
 
     def __init__(self) -> None:
         self.low: float | None = None
         self.high: float | None = None
 
-    def add(self, values: pa.ChunkedArray) -> None:
+    def add(self, values: pa.ChunkedArray, *, with_nan: bool) -> None:
+        """`with_nan` says whether there is a NaN among the values."""
+        # NaN if there is no other number, else the bounds of the other numbers.
         found = pc.min_max(values).as_py()
         low, high = found["min"], found["max"]
-        # All are null, or NaN or null.
-        if low is None or math.isnan(low):
+        if low is None:
             return
-        # Without numbers below zero, only -0.0 has this reciprocal; the same holds above.
         if low == 0:
-            low = -0.0 if _has_reciprocal(values, -math.inf) else 0.0
-        if high == 0:
-            high = 0.0 if _has_reciprocal(values, math.inf) else -0.0
+            # There is no number below zero, so that only -0.0 has this reciprocal.
+            reciprocals = pc.divide(pa.scalar(1, values.type), values)
+            low = -0.0 if pc.any(pc.equal(reciprocals, -math.inf)).as_py() else 0.0
+        high = math.nan if with_nan else high or 0.0
         self.low = low if self.low is None else min(self.low, low, key=_order)
         self.high = high if self.high is None else max(self.high, high, key=_order)
 
 
-def _has_reciprocal(values: pa.ChunkedArray, reciprocal: float) -> bool:
-    return bool(pc.any(pc.equal(pc.divide(pa.scalar(1, values.type), values), reciprocal)).as_py())
+def number_json(number: float) -> str:
+    """As Spark writes and reads it in statistics: JSON has no numbers for the last three."""
+    if math.isnan(number):
+        return '"NaN"'
+    if math.isinf(number):
+        return '"Infinity"' if number > 0 else '"-Infinity"'
+    return json.dumps(number)
 
 
-def _order(number: float) -> tuple[float, float]:
-    return number, math.copysign(1, number)
+def _order(number: float) -> tuple[bool, float, float]:
+    if math.isnan(number):
+        return True, 0, 0
+    return False, number, math.copysign(1, number)
 
 
 def _leaves(fields: Iterable[pa.Field], prefix: Path) -> Iterator[tuple[Path, pa.DataType]]:

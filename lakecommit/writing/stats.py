@@ -1,14 +1,13 @@
 """Delta's file statistics, from the footer that the encoder has just produced.
 
 Bounds are true, not always tight: where a bound cannot be said in JSON, or would not be a bound for every reader, it is
-left out, and readers then read the file. What a footer cannot say (bounds of columns with NaNs, how many lists are
-null) is gathered while the file is written.
+left out, and readers then read the file. What a footer cannot say (bounds of columns with NaNs or long strings, how
+many lists are null) is gathered while the file is written.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
@@ -18,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakecommit.schema import DataType, Field, Primitive, Struct
-from lakecommit.writing.floats import FloatBounds, Path, values_at
+from lakecommit.writing.floats import FloatBounds, Path, number_json, values_at
+from lakecommit.writing.strings import LongStrings
 
 STRING_PREFIX = 32
 _LAST_CHARACTER = "\U0010ffff"
@@ -60,17 +60,20 @@ class Observed:
     def __init__(self, leaves: tuple[Leaf, ...]) -> None:
         self._lists = tuple(leaf.path for leaf in leaves if leaf.column is None)
         self._floats = {leaf.path: FloatBounds() for leaf in leaves if leaf.is_float}
-        self._with_nan: set[Path] = set()
         self._nulls = dict.fromkeys((*self._lists, *self._floats), 0)
+        self.long_strings = {leaf.path: LongStrings() for leaf in leaves if leaf.type == Primitive("string")}
+        self._groups = 0
 
     def add(self, table: pa.Table, with_nan: frozenset[Path]) -> None:
-        """`with_nan` has at least those leaves that hold a NaN in `table`."""
-        self._with_nan |= with_nan
+        """A row group of the file; `with_nan` has those leaves that hold a NaN in it."""
         for path in self._nulls:
             values = values_at(table, path)
             self._nulls[path] += values.null_count
             if path in self._floats:
-                self._floats[path].add(values)
+                self._floats[path].add(values, with_nan=path in with_nan)
+        for path, long_strings in self.long_strings.items():
+            long_strings.add(values_at(table, path), self._groups)
+        self._groups += 1
 
     def bounds_of(self, path: Path) -> _Bounds | None:
         """None for a leaf of which the footer tells enough."""
@@ -79,8 +82,7 @@ class Observed:
         if path not in self._floats:
             return _Bounds(None, None, self._nulls[path])
         bounds = self._floats[path]
-        # Spark orders NaN above every other value, and JSON has no word for it.
-        return _Bounds(bounds.low, None if path in self._with_nan else bounds.high, self._nulls[path])
+        return _Bounds(bounds.low, bounds.high, self._nulls[path])
 
 
 def stats_json(footer: pq.FileMetaData, leaves: tuple[Leaf, ...], observed: Observed) -> str:
@@ -92,7 +94,7 @@ def stats_json(footer: pq.FileMetaData, leaves: tuple[Leaf, ...], observed: Obse
         bounds = observed.bounds_of(leaf.path)
         if bounds is None:
             assert leaf.column is not None
-            bounds = _bounds_of(footer, leaf.column)
+            bounds = _bounds_of(footer, leaf.column, observed.long_strings.get(leaf.path))
         if bounds.nulls is not None:
             _place(nulls, leaf.path, str(bounds.nulls))
         low = None if bounds.low is None else _low_json(bounds.low, leaf.type)
@@ -109,15 +111,20 @@ def stats_json(footer: pq.FileMetaData, leaves: tuple[Leaf, ...], observed: Obse
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Raw Parquet values; None where a row group does not tell (values too long) or there are none."""
+    """Raw Parquet values; None where a row group does not tell or there are none."""
 
     low: Any
     high: Any
     nulls: int | None
 
 
-def _bounds_of(footer: pq.FileMetaData, column: int) -> _Bounds:
-    lows, highs, nulls, known = [], [], 0, True
+def _bounds_of(footer: pq.FileMetaData, column: int, long_strings: LongStrings | None) -> _Bounds:
+    lows: list[Any] = []
+    highs: list[Any] = []
+    nulls, known = 0, True
+    if long_strings is not None and long_strings.groups:
+        lows.append(long_strings.low)
+        highs.append(long_strings.high)
     for group in range(footer.num_row_groups):
         chunk = footer.row_group(group).column(column)
         statistics = chunk.statistics
@@ -127,7 +134,7 @@ def _bounds_of(footer: pq.FileMetaData, column: int) -> _Bounds:
         if statistics.has_min_max:
             lows.append(statistics.min_raw)
             highs.append(statistics.max_raw)
-        elif chunk.num_values > statistics.null_count:
+        elif chunk.num_values > statistics.null_count and (long_strings is None or group not in long_strings.groups):
             known = False
     if not known or not lows:
         return _Bounds(None, None, nulls)
@@ -157,7 +164,7 @@ def _exact_json(raw: Any, data_type: DataType, *, round_up: bool) -> str | None:
     if name in _COUNT_ONLY:
         return None
     if name in ("float", "double"):
-        return json.dumps(float(raw)) if math.isfinite(raw) else None
+        return number_json(float(raw))
     if name.startswith("decimal("):
         return _decimal_text(raw, int(name[:-1].split(",")[1]))
     if name == "date":

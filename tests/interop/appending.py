@@ -18,7 +18,9 @@ from lakecommit.formats.delta import DeltaFormat, DeltaState
 from lakecommit.model import DataFile, Draft
 from lakecommit.schema import DataType, Field, Primitive, Struct, parse
 from lakecommit.storage.location import open_store
+from lakecommit.writing.settings import WriterSettings
 from tests.delta.fakes import run
+from tests.writing.tools import encode_all
 
 _ARROW = {
     "long": pa.int64(),
@@ -56,6 +58,19 @@ def append(
     details = {"epochs": [1], "watermark": None}
     made = Draft(str(uuid.uuid4()), "WRITE", parameters, tuple(marks), (file,), details, user_metadata="by lakecommit")
     return run(delta.commit(state, made)).state
+
+
+def write_encoded(path: Path, schema: str, table: pa.Table, settings: WriterSettings) -> None:
+    """The rows as a new table, in files from the encoder."""
+    delta = delta_at(path)
+    state = run(delta.create(schema, (), {}))
+    encoded = encode_all(table.to_batches(), delta.plan(state, schema, None), settings)
+    for file in encoded:
+        (path / file.path).write_bytes(file.spool.body())
+    now = SystemClock().wall_ms()
+    files = tuple(DataFile(file.path, {}, file.rows, file.size_bytes, file.stats, now) for file in encoded)
+    details = {"epochs": [1], "watermark": None}
+    run(delta.commit(state, Draft(str(uuid.uuid4()), "WRITE", {"mode": "Append"}, (), files, details)))
 
 
 def _arrow_field(field: Field) -> pa.Field:

@@ -38,12 +38,12 @@ def stats_for(data_type: str, values: list[Any], arrow_type: pa.DataType) -> dic
         ("long", pa.int64(), [3, -(2**63), None, 2**63 - 1], -(2**63), 2**63 - 1),
         ("byte", pa.int8(), [-128, 127], -128, 127),
         ("double", pa.float64(), [1.5, -2.0], -2.0, 1.5),
-        ("double", pa.float64(), [NAN, 1.5, -2.0], -2.0, None),
-        ("double", pa.float64(), [NAN, NAN, 1.0, 2.0], 1.0, None),
-        ("double", pa.float64(), [NAN, None], None, None),
-        ("double", pa.float64(), [INF, 1.0, 2.0], 1.0, None),
-        ("double", pa.float64(), [-INF, 1.0, 2.0], None, 2.0),
-        ("float", pa.float32(), [NAN, -INF, 2.0], None, None),
+        ("double", pa.float64(), [NAN, 1.5, -2.0], -2.0, "NaN"),
+        ("double", pa.float64(), [NAN, NAN, 1.0, 2.0], 1.0, "NaN"),
+        ("double", pa.float64(), [NAN, None], "NaN", "NaN"),
+        ("double", pa.float64(), [INF, 1.0, 2.0], 1.0, "Infinity"),
+        ("double", pa.float64(), [-INF, 1.0, 2.0], "-Infinity", 2.0),
+        ("float", pa.float32(), [NAN, -INF, 2.0], "-Infinity", "NaN"),
         ("double", pa.float64(), [None, None], None, None),
         ("boolean", pa.bool_(), [True, False, None], None, None),
         ("binary", pa.binary(), [b"a", b"b"], None, None),
@@ -59,7 +59,9 @@ def stats_for(data_type: str, values: list[Any], arrow_type: pa.DataType) -> dic
         ("string", pa.string(), ["x" * 33, "y" * 40], "x" * 32, "y" * 32 + LAST),
         ("string", pa.string(), ["é" * 40], "é" * 32, "é" * 32 + LAST),
         ("string", pa.string(), ["a" * 32 + LAST], "a" * 32, None),
-        ("string", pa.string(), ["a", "b" * 10_000], None, None),
+        ("string", pa.string(), ["a", "b" * 10_000], "a", "b" * 32 + LAST),
+        ("string", pa.string(), ["c", "b", "b" * 10_000, None, "d"], "b", "d"),
+        ("string", pa.string(), ["é" * 5_000, "z" * 5_000], "z" * 32, "é" * 32 + LAST),
     ],
 )
 def test_bounds(data_type: str, arrow_type: pa.DataType, values: list[Any], low: Any, high: Any) -> None:
@@ -73,12 +75,15 @@ def test_bounds(data_type: str, arrow_type: pa.DataType, values: list[Any], low:
         ([0.0, -0.0], "-0.0", "0.0"),
         ([-0.0, None, 0.0, 1.0], "-0.0", "1.0"),
         ([0.0, 0.0, 5e-324], "0.0", "5e-324"),
-        ([-5e-324, NAN, -0.0], "-5e-324", "None"),
-        ([-1.0, -0.0], "-1.0", "-0.0"),
+        ([0.0, None], "0.0", "0.0"),
+        ([-5e-324, NAN, -0.0], "-5e-324", "NaN"),
+        ([-1.0, -0.0], "-1.0", "0.0"),
+        ([-0.0], "-0.0", "0.0"),
     ],
 )
-def test_zeros_keep_their_sign(values: list[float | None], low: str, high: str) -> None:
-    """delta-spark answers `min` and `max` from these, and some readers tell the zeros apart."""
+def test_no_reader_misses_a_zero_and_none_shows_a_sign_that_is_not_there(
+    values: list[float | None], low: str, high: str
+) -> None:
     stats = stats_for("double", values, pa.float64())
     assert (str(stats["low"]), str(stats["high"])) == (low, high)
 
@@ -137,7 +142,7 @@ def test_only_the_planned_columns_nested_ones_by_path_lists_by_count() -> None:
     assert stats_of(file) == {
         "numRecords": 3,
         "minValues": {"a.b": 1, "s": {"x": 1.5}, "z": 10},
-        "maxValues": {"a.b": 3, "z": 20},
+        "maxValues": {"a.b": 3, "s": {"x": "NaN"}, "z": 20},
         "nullCount": {"a.b": 0, "m": 2, "s": {"x": 1, "l": 2}, "z": 1},
     }
 
