@@ -104,7 +104,7 @@ def error_of(failure: Failure, verb: str, path: str, location: str) -> StoreErro
         return StoreError(f"{what}; free some space and run it again")
     if failure.kind in RETRIED:
         return StoreError(f"{what}; run it again once the store answers")
-    return StoreError(what)
+    return StoreError(f"{what}; mend that and run it again")
 
 
 _STATUS = re.compile(r" - Server returned non-2xx status code: (\d{3}) ")
