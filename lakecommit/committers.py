@@ -49,7 +49,8 @@ class Facts:
 
     `planned` are the offsets where the epoch ends and `latest` those that the sources had when the run began, for each
     source or None where it has or reports none. `planned` is empty where it cannot be known, `latest` also in all
-    epochs of a run but one: the first that the run planned itself.
+    epochs of a run but one: the first that the run planned itself. `txn` are Delta's own settings that name the
+    transaction of a batch write which is planned.
     """
 
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -58,6 +59,7 @@ class Facts:
     planned: tuple[str | None, ...] = ()
     latest: tuple[str | None, ...] = ()
     names: Mapping[CommitUser, str] = field(default_factory=dict)
+    txn: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ class Committers:
 
     async def answer(self, request: Request, facts: Facts) -> Answer:
         """Does what `request` asks. Raises what goes wrong; nothing of it is remembered."""
-        options = parse_options(request.options, streaming=request.streaming, defaults=facts.defaults)
+        defaults = {**facts.defaults, **facts.txn}
+        options = parse_options(request.options, streaming=request.streaming, defaults=defaults)
         committer, settings = self._committer(options), _settings(options)
         txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
         match request.verb:
@@ -116,7 +119,7 @@ class Committers:
                     request.schema, settings, queries=queries, afresh=not request.streaming, txn=txn
                 )
                 done = {str(user): int(epoch) for user, epoch in planned.done.items()}
-                return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=facts.defaults)
+                return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=defaults)
             case Verb.COMMIT_EPOCH:
                 reports = _reports(request)
                 user = _query_of(reports, request.epoch)

@@ -22,6 +22,13 @@ STORE_PREFIX = "store."
 PROPERTY_PREFIX = "delta."
 SESSION_PREFIX = "spark.lakecommit."
 
+# Delta's own settings of a session that name the transaction of a batch write, and the option that each stands for.
+DELTA_TXN_SETTINGS: Mapping[str, str] = {
+    "spark.databricks.delta.write.txnAppId": "txnAppId",
+    "spark.databricks.delta.write.txnVersion": "txnVersion",
+}
+DELTA_TXN_AUTO_RESET = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
+
 MIN_FILE_SIZE_BYTES = 1024**2
 # One PUT takes 5 GiB on S3 and a little less on Azure, and a file may end one row group past its target.
 MAX_FILE_SIZE_BYTES = 4 * 1024**3
@@ -323,6 +330,11 @@ _TAIL = (
     f"Names are matched without regard to case. `{SESSION_PREFIX}<option>` in the Spark session sets a default for",
     "every option but `path`, as it is when a batch write is planned or a query starts; for that the session has to be",
     "registered. An unknown or misspelt option is an error that names the nearest known one.",
+    "",
+    "Delta's session settings `spark.databricks.delta.write.txnAppId` and `spark.databricks.delta.write.txnVersion`",
+    "count for batch writes as they do for Delta's own: only where the write itself names no transaction, both or",
+    "neither, and with `….txnVersion.autoReset.enabled` the version is unset once a write has taken it. The registered",
+    "session is asked, and not the copy of it that `foreachBatch` works with: there the options have to say it.",
     "",
     "Spark shows the options of a write in query plans and event logs, and hides only values whose names look secret",
     "to it (`spark.redaction.regex`). Credentials are safer in the environment than in `store.*` options.",

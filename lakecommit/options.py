@@ -14,6 +14,7 @@ from lakecommit.errors import InvalidInput
 from lakecommit.formats.delta.properties import table_properties
 from lakecommit.option_declarations import (
     DECLARATIONS,
+    DELTA_TXN_SETTINGS,
     LATER,
     PROPERTY_PREFIX,
     SESSION_PREFIX,
@@ -59,12 +60,14 @@ class Options:
 def parse_options(raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[str, str] | None = None) -> Options:
     """Checks the options of one write and fills in the defaults.
 
-    `defaults` are the session's `spark.lakecommit.<option>` settings without that prefix; those that do not apply to
-    this kind of write are passed over. Raises `InvalidInput` for an option that is unknown, not available, written for
-    the other kind of write, out of bounds or contradicted by another.
+    `defaults` are the session's `spark.lakecommit.<option>` settings without that prefix, and `DELTA_TXN_SETTINGS`
+    under their whole names; those that do not apply to this kind of write are passed over. Raises `InvalidInput` for an
+    option that is unknown, not available, written for the other kind of write, out of bounds or contradicted by
+    another.
     """
     given = _sorted_out(raw, "")
-    preset = _sorted_out(defaults or {}, SESSION_PREFIX)
+    session = defaults or {}
+    preset = _sorted_out({key: session[key] for key in session if key not in DELTA_TXN_SETTINGS}, SESSION_PREFIX)
     if "path" in preset.own:
         raise InvalidInput(f"{SESSION_PREFIX}path would send every write to one table; unset it and name the table")
     for name in given.own:
@@ -76,6 +79,8 @@ def parse_options(raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[
             )
     texts = {name: text for name, text in preset.own.items() if _applies(name, streaming)}
     texts |= given.own
+    if not streaming and texts.keys().isdisjoint(DELTA_TXN_SETTINGS.values()):
+        texts |= _delta_txn(session)
     values = {
         each.name: _value(each, texts[each.name]) if each.name in texts else each.default for each in DECLARATIONS
     }
@@ -103,6 +108,13 @@ def parse_options(raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[
         table_properties=properties,
         store_options=preset.store | given.store,
     )
+
+
+def txn_options(options: Options) -> dict[str, str]:
+    """The options that name the transaction of a batch write, wherever it came from; none where it has none."""
+    if options.txn_app_id is None:
+        return {}
+    return {"txnAppId": options.txn_app_id, "txnVersion": str(options.txn_version)}
 
 
 @dataclass(slots=True)
@@ -134,6 +146,15 @@ def _sorted_out(raw: Mapping[str, str], prefix: str) -> _Sorted:
         elif key not in _SPARK_BY_LOWER:
             raise _unknown(prefix, given)
     return found
+
+
+def _delta_txn(session: Mapping[str, str]) -> dict[str, str]:
+    """The transaction that Delta's settings of the session name, for a write that names none itself."""
+    found = {key: session[key] for key in DELTA_TXN_SETTINGS if key in session}
+    if len(found) == 1:
+        (alone,), (missing,) = found, DELTA_TXN_SETTINGS.keys() - found.keys()
+        raise InvalidInput(f"the session sets {alone} and not {missing}; set both or unset both")
+    return {DELTA_TXN_SETTINGS[key]: text for key, text in found.items()}
 
 
 def _value(declared: Declaration, text: str) -> Any:

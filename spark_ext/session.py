@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
 from lakecommit.committers import Facts
 from lakecommit.model import CommitUser, Epoch
+from lakecommit.option_declarations import DELTA_TXN_AUTO_RESET, DELTA_TXN_SETTINGS
 from lakecommit.spark_ext.offsets import EpochOffsets, entries, epoch_offsets
 from lakecommit.state.codec import decode_report
 from lakecommit.wire import Request, Verb
@@ -78,13 +79,13 @@ class SparkSessions:
         offsets = self._offsets(spark, request) if request.verb is Verb.COMMIT_EPOCH else EpochOffsets()
         if not request.streaming or request.session not in self._defaults:
             self._read_defaults(request.session)
+        defaults = self._defaults[request.session]
+        txn: Mapping[str, str] = {}
+        # A batch write takes its transaction when it is planned; what others set in the session later is not its own.
+        if request.verb is Verb.PLAN and not request.streaming and not _names_txn((*request.options, *defaults)):
+            txn = self._jvm.submit(_delta_txn, spark).result()
         return Facts(
-            self._defaults[request.session],
-            queries,
-            offsets.fingerprint,
-            offsets.planned,
-            offsets.latest or (),
-            names,
+            defaults, queries, offsets.fingerprint, offsets.planned, offsets.latest or (), names=names, txn=txn
         )
 
     def _offsets(self, spark: SparkSession, request: Request) -> EpochOffsets:
@@ -117,3 +118,16 @@ def _defaults(spark: SparkSession) -> Mapping[str, str]:
     return {
         key.removeprefix(SETTING_PREFIX): value for key, value in settings.items() if key.startswith(SETTING_PREFIX)
     }
+
+
+def _names_txn(options: Iterable[str]) -> bool:
+    return not {name.lower() for name in options}.isdisjoint(name.lower() for name in DELTA_TXN_SETTINGS.values())
+
+
+def _delta_txn(spark: SparkSession) -> Mapping[str, str]:
+    """The transaction that Delta's own settings name. As in Delta, `autoReset` unsets a version that is taken."""
+    asked = ((key, spark.conf.get(key, None)) for key in DELTA_TXN_SETTINGS)
+    found = {key: value for key, value in asked if value is not None}
+    if len(found) == len(DELTA_TXN_SETTINGS) and spark.conf.get(DELTA_TXN_AUTO_RESET, "false") == "true":
+        spark.conf.unset(next(key for key, option in DELTA_TXN_SETTINGS.items() if option == "txnVersion"))
+    return found

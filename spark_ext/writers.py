@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from lakecommit.errors import ContradictoryState
 from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
-from lakecommit.options import parse_options
+from lakecommit.options import parse_options, txn_options
 from lakecommit.spark_ext import committer_link
 from lakecommit.spark_ext.failures import sentence_first
 from lakecommit.spark_ext.task import run_task, sealed_already
@@ -43,6 +43,8 @@ class BatchWriter(DataSourceArrowWriter):
         self._user = CommitUser(f"{BATCH_PREFIX}{uuid.uuid4()}")
         with sentence_first(f"planning {self}"):
             self._planned = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=False)).answer
+            # What the session says when the write is committed may be meant for another one.
+            self._options |= txn_options(parse_options(self._options, streaming=False, defaults=self._planned.defaults))
 
     def __str__(self) -> str:
         return f"a write to {_path(self._options)}"

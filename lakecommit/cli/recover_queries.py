@@ -11,7 +11,7 @@ from lakecommit.clock import Clock
 from lakecommit.commands import command
 from lakecommit.drafts import TableSettings
 from lakecommit.epoch_ranges import runs
-from lakecommit.errors import InvalidInput, LakecommitError, StoreError, TableMadeAnew
+from lakecommit.errors import InvalidInput, LakecommitError, SchemaMismatch, StoreError, TableMadeAnew
 from lakecommit.formats.base import WritePlan, marks_of
 from lakecommit.formats.delta import DeltaFormat, DeltaState
 from lakecommit.inspection import user_status, users
@@ -179,6 +179,9 @@ class Recovery:
             return f"to add it to the table as it is: {verb} --accept-table-id {self._table_id} --apply\n{give_up}"
         if isinstance(error, FilesGone):
             return f"to save what is left of its files first: {verb} --export DIR"
+        if isinstance(error, SchemaMismatch):
+            undo = "undo the change of the table (RESTORE TABLE brings a dropped column back, ADD COLUMN does not)"
+            return f"to commit it: {undo}, then {verb} --apply\n{give_up}"
         return give_up
 
 

@@ -99,7 +99,7 @@ def test_what_no_longer_fits_the_table_is_a_problem(lake, invoke_json):
     assert user_of(invoke_json("recover", lake.location, exit_code=1), QUERY)["problem"] is not None
     user = user_of(invoke_json("recover", lake.location, "--apply", exit_code=1), QUERY)
     assert "id" in user["problem"]
-    assert "--discard" in user["remedy"]
+    assert "RESTORE TABLE" in user["remedy"] and "--discard" in user["remedy"]
     assert lake.ids() == []
 
 

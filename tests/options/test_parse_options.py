@@ -207,3 +207,26 @@ def test_a_write_without_a_table_is_refused():
     with pytest.raises(InvalidInput, match="names no table"):
         parse_options({}, streaming=False)
     assert "option path" in refusal(path=" ")
+
+
+APP, VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
+
+
+def test_deltas_own_session_settings_name_the_transaction():
+    session = {APP: "etl", VERSION: "7"}
+    options = parse(defaults=session)
+    assert (options.txn_app_id, options.txn_version) == ("etl", 7)
+    # A stream has its own progress, and whoever names a transaction nearer to the write means that one, whole.
+    assert parse(streaming=True, defaults=session).txn_app_id is None
+    given = parse(defaults=session, txnAppId="mine", txnVersion="1")
+    assert (given.txn_app_id, given.txn_version) == ("mine", 1)
+    nearer = parse(defaults={**session, "txnAppId": "ours", "txnVersion": "2"})
+    assert (nearer.txn_app_id, nearer.txn_version) == ("ours", 2)
+    assert "give txnVersion, too" in refusal(defaults=session, txnAppId="mine")
+
+
+@pytest.mark.parametrize(("given", "missing"), [(APP, VERSION), (VERSION, APP)])
+def test_one_of_deltas_session_settings_alone_is_refused(given, missing):
+    assert f"the session sets {given} and not {missing}" in refusal(defaults={given: "7"})
+    parse(streaming=True, defaults={given: "7"})
+    parse(defaults={given: "7"}, txnAppId="mine", txnVersion="1")

@@ -68,6 +68,43 @@ def test_a_repeated_txn_version_writes_nothing(spark, tmp_path):
     assert ids(spark, table) == [0, 1, 2, 3, 4, 5]
 
 
+TXN = "spark.databricks.delta.write.txn"
+
+
+@pytest.fixture
+def session_txn(spark):
+    def set_txn(**settings):
+        for name, value in settings.items():
+            spark.conf.set(TXN + name, value)
+
+    yield set_txn
+    for name in ("AppId", "Version", "Version.autoReset.enabled"):
+        spark.conf.unset(TXN + name)
+
+
+@pytest.mark.parametrize("sink", ["delta", "lakecommit"])
+def test_the_transaction_that_deltas_session_settings_name(spark, tmp_path, session_txn, sink):
+    table = tmp_path / "orders"
+
+    def write(number, **options):
+        frame = spark.range(number, number + 1).write.format(sink).mode("append")
+        frame.options(**options).save(str(table))
+
+    session_txn(AppId="nightly", Version="7")
+    write(0)
+    write(1)
+    write(2, txnAppId="other", txnVersion="1")
+    session_txn(Version="8")
+    write(3)
+    assert ids(spark, table) == [0, 2, 3]
+    session_txn(**{"Version": "9", "Version.autoReset.enabled": "true"})
+    write(4)
+    assert spark.conf.get(TXN + "Version", None) is None
+    with pytest.raises(Exception, match="txnVersion"):
+        write(5)
+    assert ids(spark, table) == [0, 2, 3, 4]
+
+
 def test_a_batch_without_rows_is_a_version_without_files(spark, tmp_path):
     table = tmp_path / "orders"
     append(spark.range(0), table)
