@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
@@ -16,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from lakecommit.cli.arguments import json_option
 from lakecommit.cli.clean import clean
-from lakecommit.cli.output import show, table, text
+from lakecommit.cli.output import Indented, show, table, text
 from lakecommit.clock import SystemClock
 from lakecommit.errors import CommitFailed, InvalidInput
 
@@ -60,20 +63,23 @@ class DemoOutput:
         return {**asdict(self), "exact": self.exact}
 
     def render(self) -> RenderableType:
-        others = "" if self.other_requests_per_epoch is None else f", {self.other_requests_per_epoch:.1f} others"
+        others = "" if self.other_requests_per_epoch is None else f" and {self.other_requests_per_epoch:.1f} others"
+        verdict = (
+            text("● every order is in the table once, as it was made", "bold green")
+            if self.exact
+            else text("✖ the table is not what was made", "bold red")
+        )
         summary = table(
             ("", ""),
             [
-                ("input files", self.input_files),
-                ("epochs", self.epochs),
-                ("drivers killed", self.kills),
-                ("epochs replayed after a kill", self.replayed_epochs),
-                ("files dropped after a kill", self.dropped_files),
-                ("snapshots", self.snapshots),
-                ("data files", self.files),
-                ("requests per epoch", f"{self.puts_per_epoch:.1f} PUTs{others}"),
-                ("orphan files", text(self.orphans, "green" if not self.orphans else "red")),
-                ("seconds", f"{self.seconds:.0f}"),
+                ("killed", f"{_counted(self.kills, 'driver')}, with SIGKILL"),
+                ("replayed", f"{_counted(self.replayed_epochs, 'epoch')}, sealed and not committed when it died"),
+                ("dropped", f"{_counted(self.dropped_files, 'file')} of attempts that died with it"),
+                ("stream", f"{_counted(self.input_files, 'file')} in {_counted(self.epochs, 'epoch')}"),
+                ("table", f"{_counted(self.files, 'file')}, {_counted(self.snapshots, 'version')}"),
+                ("requests", f"{self.puts_per_epoch:.1f} PUTs{others} an epoch"),
+                ("orphans", text(self.orphans, "green" if not self.orphans else "red")),
+                ("took", f"{self.seconds:.0f} s"),
             ],
         )
         readers = table(
@@ -83,7 +89,7 @@ class DemoOutput:
                 for each in self.comparisons
             ],
         )
-        return Group(text(""), summary, text(""), readers)
+        return Group(text(""), verdict, text(""), Indented(Group(summary, text(""), readers)))
 
 
 @click.command("demo")
@@ -104,12 +110,11 @@ def command(on_s3: bool, epochs: int, rows: int, kills: int, keep: Path | None, 
         raise InvalidInput(f"{kills} kills need more than {kills} epochs; raise --epochs")
     if keep is not None and keep.exists() and any(keep.iterdir()):
         raise InvalidInput(f"{keep} is not empty; name a directory that is empty or does not exist")
-    # Said on standard error, so that standard output is the summary alone.
-    console = Console(stderr=True, highlight=False)
     with tempfile.TemporaryDirectory(prefix="lakecommit-demo-") as temporary:
         scratch = Path(temporary) if keep is None else keep.absolute()
         scratch.mkdir(parents=True, exist_ok=True)
-        output = _run(console, scratch, on_s3=on_s3, epochs=epochs, rows=rows, kills=kills)
+        with _console(scratch / "spark.log") as console:
+            output = _run(console, scratch, on_s3=on_s3, epochs=epochs, rows=rows, kills=kills)
     show(output, as_json=as_json)
     if not output.exact:
         raise CommitFailed("the table is not what was generated; run the demo with --keep DIR and look into the table")
@@ -127,19 +132,19 @@ def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int
     with a_place(scratch, on_s3=on_s3) as place:
         for epoch in range(epochs):
             orders.write_json(source / f"{epoch:06d}.json", range(epoch * rows, (epoch + 1) * rows))
-        console.print(f"table     {place.location}" + (f" at {place.s3.endpoint}" if place.s3 else ""))
+        console.print(f"table    {place.location}" + (f" at {place.s3.endpoint}" if place.s3 else ""))
         left = _stream(console, place, source, scratch, epochs, kills)
         requests = dict(place.s3.counts()) if place.s3 else None
         after_stream = scenario.count_objects(place)
         streamed = scenario.count_epochs(place)
-        console.print(f"stream    {epochs} files in {streamed} epochs, {epochs * rows:,} orders")
+        console.print(f"stream   {epochs * rows:,} orders in {_counted(streamed, 'epoch')}")
         with console.status("starting Spark again, for the batch and the readers"):
             spark = delta_session("lakecommit-demo", extra_conf=scenario.SESSION_SETTINGS)
             lakecommit.register(spark)
         try:
             with console.status("batch"):
                 scenario.append_batch(spark, range(epochs * rows, epochs * rows + rows), place)
-            console.print(f"batch     {rows:,} orders appended")
+            console.print(f"batch    {rows:,} orders")
             # Where the last driver was too short of time to do it all.
             asyncio.run(clean(place.store(), SystemClock(), apply=True, as_json=True))
             total = (epochs + 1) * rows
@@ -152,7 +157,6 @@ def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int
                         else scenario.read_with_deltalake(place)
                     )
                     comparisons.append(scenario.compare(reader, found, total))
-                console.print(f"compared  {total:,} orders as {reader} reads them")
         finally:
             spark.stop()
         objects = scenario.count_objects(place)
@@ -175,30 +179,41 @@ def _run(console: Console, scratch: Path, *, on_s3: bool, epochs: int, rows: int
 
 
 def _stream(console: Console, place: Place, source: Path, scratch: Path, epochs: int, kills: int) -> list[LeftByAKill]:
-    """Runs the stream to its end, killed on the way: by turns while tasks are writing, and right after a seal."""
-    from lakecommit.demo.crashes import Driver  # noqa: PLC0415
+    """Runs the stream to its end, killed on the way."""
+    from lakecommit.demo.crashes import Driver, newest_epoch, next_kill  # noqa: PLC0415
 
     left: list[LeftByAKill] = []
     while True:
+        kill = next_kill(epochs, kills, len(left), newest_epoch(place, sealed=True))
         with (
             _bar(console) as bar,
-            Driver(place, source, scratch / "checkpoint", scratch / "driver.log") as driver,
+            Driver(place, source, scratch / "checkpoint", scratch / "driver.log", kill) as driver,
         ):
             task = bar.add_task("stream", total=epochs, detail="starting Spark")
 
             def progress(epoch: int, count: int, duration_ms: int) -> None:
                 bar.update(task, completed=epoch, detail=f"{count:,} orders in {duration_ms:,} ms")  # noqa: B023
 
-            kill_in = epochs * (len(left) + 1) // (kills + 1) if len(left) < kills else None
-            found = driver.run(progress, kill_in=kill_in, sealed=len(left) % 2 == 1)
+            found = driver.run(progress)
         if found is None:
             return left
         left.append(found)
-        console.print(
-            f"killed    the driver, with SIGKILL, in epoch {found.epoch}: {found.pending_epochs} epochs "
-            f"({found.pending_rows:,} orders) sealed and not committed, {found.staged_files} files of attempts that "
-            "nobody heard of; starting it again"
-        )
+        pending = f"{_counted(found.pending_epochs, 'epoch')} sealed and not committed"
+        console.print(f"killed   in epoch {found.epoch}: {pending}, {_counted(found.staged_files, 'file')} half-way")
+
+
+@contextmanager
+def _console(log: Path) -> Iterator[Console]:
+    """Speaks on standard error, so that standard output is the summary alone. What Spark's JVM says there while it
+    starts goes to `log` instead."""
+    ours = os.dup(2)
+    with log.open("ab") as quiet, os.fdopen(ours, "w") as stream:
+        os.dup2(quiet.fileno(), 2)
+        try:
+            yield Console(file=stream, highlight=False)
+        finally:
+            stream.flush()
+            os.dup2(ours, 2)
 
 
 def _per_epoch(requests: dict[str, int] | None, objects: Objects, epochs: int) -> tuple[float, float | None]:
@@ -219,6 +234,10 @@ def _bar(console: Console) -> Progress:
         console=console,
         transient=True,
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _verdict(equal: bool) -> Any:

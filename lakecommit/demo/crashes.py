@@ -1,4 +1,7 @@
-"""Kills the demo's driver with SIGKILL, where it hurts, and looks at what it left."""
+"""Kills the demo's driver with SIGKILL, where it hurts, and looks at what it left.
+
+Where it hurts: some epochs are sealed and in no version of the table yet, and the tasks of the next one are writing.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ from lakecommit.inspection import users_of
 from lakecommit.state import layout
 
 LONGEST_RUN_SECONDS = 600
-GLANCE_SECONDS = 0.02
+GLANCE_SECONDS = 0.005
+MOST_PENDING = 3
 Progress = Callable[[int, int, int], None]
 
 
@@ -38,12 +42,34 @@ class LeftByAKill:
     staged_files: int
 
 
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """The driver's versions hold no epoch from `hold` on, and it is killed once an epoch after `sealed` has begun."""
+
+    hold: int
+    sealed: int
+
+
+def next_kill(epochs: int, kills: int, done: int, newest_seal: int) -> Kill | None:
+    """When to kill a driver of a stream of `epochs` files that was killed `done` times of `kills` so far.
+
+    Kills are spread over the stream, and each leaves up to `MOST_PENDING` epochs pending; none where all are done.
+    """
+    if done >= kills:
+        return None
+    hold = max(epochs * (done + 1) // (kills + 1), newest_seal + 1)
+    pending = max(1, min(MOST_PENDING, epochs // (kills + 1) - 1))
+    return Kill(hold, hold + pending - 1)
+
+
 class Driver:
     """One run of the stream in a process group of its own. Use as a context manager: nothing of it is left running."""
 
-    def __init__(self, place: Place, source: Path, checkpoint: Path, log: Path) -> None:
-        settings = DriverSettings(place.location, place.store_options, str(source), str(checkpoint))
+    def __init__(self, place: Place, source: Path, checkpoint: Path, log: Path, kill: Kill | None) -> None:
+        hold = None if kill is None else kill.hold
+        settings = DriverSettings(place.location, place.store_options, str(source), str(checkpoint), hold)
         self._place = place
+        self._due = kill
         self._log = log
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
@@ -64,29 +90,26 @@ class Driver:
         if self._process.poll() is None:
             self._kill()
 
-    def run(self, on_progress: Progress, *, kill_in: int | None, sealed: bool) -> LeftByAKill | None:
-        """Follows the stream to its end (None), or kills it in epoch `kill_in`, or in the next one if that is over.
-
-        Killed either as soon as the epoch is `sealed`, before its version if we are quick enough, or while its tasks
-        are writing.
-        """
-        newest = _newest(self._place, sealed=sealed)
-        due = None if kill_in is None else max(kill_in, newest + 1)
-        # Without a pause when that epoch is the next: milliseconds lie between its seal and its version.
-        while (line := self._line(0 if newest + 1 == due else GLANCE_SECONDS)) != b"":
-            if line is not None:
-                seen = json.loads(line)
+    def run(self, on_progress: Progress) -> LeftByAKill | None:
+        """Follows the stream to its end (None), or kills it where it hurts."""
+        # Often: it takes a task some milliseconds to write its files.
+        while (line := self._line(GLANCE_SECONDS)) != b"":
+            seen = json.loads(line) if line is not None else None
+            if seen:
                 on_progress(seen["epochs"], seen["rows"], seen["duration_ms"])
-            if due is None:
-                continue
-            newest = _newest(self._place, sealed=sealed)
-            if newest >= due:
-                due = None
+            if self._due is not None and self._hurts(self._due, read_all=seen == {}):
+                self._due = None
                 if self._kill():
                     return asyncio.run(_left(self._place))
         if self._process.wait() != 0:
             raise CommitFailed(f"the demo's stream has failed: {self._log.read_text()[-2000:]}")
         return None
+
+    def _hurts(self, due: Kill, *, read_all: bool) -> bool:
+        """Whether enough is sealed and the next epoch has begun, or there is no next one."""
+        if read_all:
+            return newest_epoch(self._place, sealed=True) >= due.hold
+        return newest_epoch(self._place, sealed=False) > due.sealed
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -109,7 +132,7 @@ class Driver:
         return self._process.wait() == -signal.SIGKILL
 
 
-def _newest(place: Place, *, sealed: bool) -> int:
+def newest_epoch(place: Place, *, sealed: bool) -> int:
     """The newest epoch that has a seal, or that has a manifest; -1 where none has."""
     if place.s3 is None:
         users = Path(place.location, layout.users_prefix())

@@ -77,6 +77,8 @@ def run_stream(
         .option("checkpointLocation", str(checkpoint))
         # All files are there already, so that the stream is in backlog; but here every epoch shall be seen at once.
         .option("backlogInterval", "0")
+        # No longer, so that epochs gather quickly where the table stands still.
+        .option("commitWait", "500ms")
         .trigger(availableNow=True)
         .start(location)
     )
