@@ -154,7 +154,8 @@ def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None, table_id:
     raise ContradictoryState(
         f"query {progress.user} runs epoch {epoch} {relation}, but epoch {newest} is the newest that is sealed or "
         "committed: its checkpoint was rewound, copied or damaged; nothing was committed; restore the newest "
-        "checkpoint, or start with a new checkpointLocation from the offsets that you want"
+        "checkpoint, or start with a new checkpointLocation from the offsets that you want",
+        entry="rewound-checkpoint",
     )
 
 

@@ -2,45 +2,89 @@
 
 Every message is lower case and reads: what is wrong, the facts, then the remedy after a semicolon or full stop.
 No message may contain a credential.
+
+Each kind has an entry in docs/when-something-is-wrong.md, and so have some of the things that a kind stands for. Where
+that says more than a message can, the message ends with the command that shows it.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class LakecommitError(Exception):
-    """Base of everything that lakecommit raises on purpose."""
+    """Base of everything that lakecommit raises on purpose. `entry` is the heading of what explains it."""
+
+    entry: str = "something-else"
+    # Whether the entry says more than every message of this kind.
+    explained: ClassVar[bool] = False
+
+    def __init__(self, message: str = "", *, entry: str | None = None) -> None:
+        super().__init__(message)
+        if entry is not None:
+            self.entry = entry
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        # One that came from the committer, or that quotes another, ends with such a command already.
+        if not self.explained or EXPLAIN in message:
+            return message
+        return f"{message} ({EXPLAIN}{self.entry})"
+
+
+EXPLAIN = "more: lakecommit explain "
 
 
 class InvalidInput(LakecommitError):
     """The caller has to change an option, a path or a schema; nothing was written."""
 
+    entry = "invalid-input"
+
 
 class SchemaMismatch(InvalidInput):
     """The data does not fit the table, by column."""
+
+    entry = "schema-mismatch"
 
 
 class UnsupportedTable(InvalidInput):
     """The table uses a feature that a blind append cannot honour."""
 
+    entry = "unsupported-table"
+
 
 class StoreError(LakecommitError):
     """The object store said no, or could not be reached within the bound of the retries."""
+
+    entry = "store-failed"
 
 
 class AccessDenied(StoreError):
     """Credentials are missing, wrong or expired; trying again does not help."""
 
+    entry = "access-denied"
+    explained = True
+
 
 class LocalDiskFailed(LakecommitError):
     """Local disk did not take what memory has no room for; once it does, the next start goes on."""
+
+    entry = "local-disk-failed"
+    explained = True
 
 
 class CorruptState(LakecommitError):
     """A durable record is missing, damaged or names something outside its own attempt."""
 
+    entry = "damaged-state"
+    explained = True
+
 
 class ContradictoryState(LakecommitError):
     """Records that are intact contradict each other: a rewound checkpoint, a copied state, a recreated table."""
+
+    entry = "contradictory-state"
+    explained = True
 
 
 class TableMadeAnew(ContradictoryState):
@@ -50,14 +94,25 @@ class TableMadeAnew(ContradictoryState):
 class Overtaken(LakecommitError):
     """Somebody else has committed what this caller meant to commit."""
 
+    entry = "overtaken"
+    explained = True
+
 
 class CommitFailed(LakecommitError):
     """A commit did not happen, or may not have; what was staged is kept, and it is safe to run it again."""
+
+    entry = "commit-failed"
+    explained = True
 
 
 class StillPending(LakecommitError):
     """Sealed epochs are not committed yet; nothing is lost, and whoever comes next commits them."""
 
+    entry = "still-pending"
+
 
 class UploadTooLate(LakecommitError):
     """An upload would have begun after its deadline; the attempt gives up so that nothing unnamed is left."""
+
+    entry = "upload-too-late"
+    explained = True

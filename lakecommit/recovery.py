@@ -95,7 +95,8 @@ async def left_over(
             f"another sink went past epochs {[each.epoch for each in passed][:20]} of query {user}, and the log no "
             "longer shows which of them it ran itself; nothing was committed; save their files "
             f"({command('recover', table_format.location, '--user', user, '--export', 'DIR')}), look for their rows in "
-            f"the table, then drop them ({command('recover', table_format.location, '--user', user, '--discard')})"
+            f"the table, then drop them ({command('recover', table_format.location, '--user', user, '--discard')})",
+            entry="passed-by-another-sink",
         )
     pending = [each.seal for each in after if marks.mark is None or each.seal.epoch > marks.mark]
     return LeftOver(

@@ -148,7 +148,8 @@ class _Seals:
         if whole.digest != stored.digest:
             raise ContradictoryState(
                 f"the seal of epoch {epoch} of query {self._user} changed while it was read: another driver of the "
-                "query is at work; nothing was committed; stop all but one and start the query again"
+                "query is at work; nothing was committed; stop all but one and start the query again",
+                entry="two-drivers",
             )
         return whole
 
@@ -212,7 +213,8 @@ async def check_not_passed(
             f"epochs {passed[:20]} of query {user} are sealed and not committed by lakecommit, but the mark is at "
             f"{marks.mark}: another sink went past them, and their rows may be missing from the table; their files are "
             "kept; nothing was committed. Commit what is missing, then start the query again: "
-            f"{command('recover', table_format.location, '--user', user, '--apply')}"
+            f"{command('recover', table_format.location, '--user', user, '--apply')}",
+            entry="passed-by-another-sink",
         )
 
 
@@ -236,7 +238,8 @@ def _check_mark_not_missing(location: str, user: CommitUser, marks: Marks, pendi
             "(delta.setTransactionRetentionDuration) and the query was off for longer; nothing was committed; save "
             f"their files ({command('recover', location, '--user', user, '--export', 'DIR')}) and append them, drop "
             f"the epochs ({command('recover', location, '--user', user, '--discard')}), start the query with a new "
-            "checkpointLocation from the offsets that follow, and unset the property"
+            "checkpointLocation from the offsets that follow, and unset the property",
+            entry="marks-expired",
         )
 
 
@@ -257,12 +260,14 @@ async def _check_never_held(
             raise ContradictoryState(
                 f"epochs {held[:20]} of query {user} are in the table, but its mark is not: the table expires marks "
                 "(delta.setTransactionRetentionDuration) and the query was off for longer; nothing was committed; "
-                "start the query with a new checkpointLocation from the offsets that follow, and unset the property"
+                "start the query with a new checkpointLocation from the offsets that follow, and unset the property",
+                entry="marks-expired",
             )
     if not whole and now_ms - pending[0].seal.sealed_ms > CLEANED_UP_AFTER_MS:
         raise ContradictoryState(
             f"epoch {pending[0].seal.epoch} of query {user} was sealed over a day ago, its mark is not in the table, "
             "and the log no longer goes back so far: whether it was committed cannot be known; nothing was committed; "
             f"save its files ({command('recover', table_format.location, '--user', user, '--export', 'DIR')}), look "
-            "for their rows in the table, append what is missing, and start the query with a new checkpointLocation"
+            "for their rows in the table, append what is missing, and start the query with a new checkpointLocation",
+            entry="marks-expired",
         )

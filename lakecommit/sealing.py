@@ -268,10 +268,12 @@ def _check_same_epoch(ours: Seal, theirs: Seal) -> None:
     if theirs.previous != ours.previous:
         raise ContradictoryState(
             f"epoch {ours.epoch} of query {ours.user} was sealed by another driver after another history of seals; "
-            "nothing was committed; stop all but one driver of this query and start it again"
+            "nothing was committed; stop all but one driver of this query and start it again",
+            entry="two-drivers",
         )
     if ours.offsets is not None and theirs.offsets is not None and ours.offsets != theirs.offsets:
         raise ContradictoryState(
             f"epoch {ours.epoch} of query {ours.user} was sealed by another driver with other offsets: two checkpoints "
-            "with one query id are in use; nothing was committed; stop the copy, or give it a new checkpointLocation"
+            "with one query id are in use; nothing was committed; stop the copy, or give it a new checkpointLocation",
+            entry="two-drivers",
         )

@@ -15,6 +15,7 @@ VERBS: Mapping[str, str] = {
     "clean": "lakecommit.cli.clean",
     "demo": "lakecommit.cli.demo",
     "doctor": "lakecommit.cli.doctor",
+    "explain": "lakecommit.cli.explain",
     "history": "lakecommit.cli.history",
     "inspect": "lakecommit.cli.inspect",
     "recover": "lakecommit.cli.recover",
@@ -42,18 +43,18 @@ class Verbs(click.Group):
             return super().invoke(ctx)
         except LakecommitError as error:
             if as_json:
-                _tell(str(error), type(error).__name__)
+                _tell(str(error), type(error).__name__, error.entry)
                 ctx.exit(1)
             raise click.ClickException(str(error)) from None
         except click.ClickException as error:
             if not as_json:
                 raise
-            _tell(error.format_message(), "UsageError")
+            _tell(error.format_message(), "UsageError", "invalid-input")
             ctx.exit(error.exit_code)
 
 
-def _tell(message: str, kind: str) -> None:
-    click.echo(json.dumps({"error": message, "kind": kind}, ensure_ascii=False))
+def _tell(message: str, kind: str, entry: str) -> None:
+    click.echo(json.dumps({"error": message, "kind": kind, "explain": entry}, ensure_ascii=False))
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
