@@ -8,13 +8,19 @@ from lakecommit.drafts import TableSettings, Txn, batch_draft
 from lakecommit.errors import CommitFailed, ContradictoryState, Overtaken, TableMadeAnew
 from lakecommit.formats.base import Committed, TableFormat
 from lakecommit.model import Pending
+from lakecommit.presence import Presence
 from lakecommit.table_view import NOT_COMMITTED, TableView
 
 MAX_COMMIT_ATTEMPTS = 1000
 
 
 async def commit_batch(
-    table: TableView, table_format: TableFormat[Any], pending: Pending, settings: TableSettings, txn: Txn | None
+    table: TableView,
+    table_format: TableFormat[Any],
+    presence: Presence,
+    pending: Pending,
+    settings: TableSettings,
+    txn: Txn | None,
 ) -> int:
     """Commits `pending` as the next version, whose number is returned; it is known by its commit user as `txnId`.
 
@@ -35,6 +41,7 @@ async def commit_batch(
             raise ContradictoryState(
                 f"{str(anew).partition(';')[0]}; nothing was committed; run the write again"
             ) from anew
+        await presence.check_batch(table.known, pending)
         outcome = await table_format.commit(table.known, batch_draft(pending, settings, txn))
         table.state = outcome.state
         if isinstance(outcome, Committed):

@@ -79,6 +79,24 @@ class Presence:
             self._found[user] = (epochs[doubted[-1]].epoch, table.vacuums, self._clock.boot_ms())
         return look
 
+    async def check_batch(self, table: TableState, files: Pending) -> None:
+        """Raises `CommitFailed` where a vacuum has taken files of a batch write, or may be about to."""
+        if vacuumed(files, table.vacuums) is None:
+            return
+        if is_endangered(files, table.vacuums, self._clock.wall_ms()):
+            raise CommitFailed(
+                f"a vacuum of {self._location} is under way that may delete what batch write {files.user} has written; "
+                "nothing was committed; run the write again when it is over"
+            )
+        (missing,) = await missing_files(self._store, [files])
+        if missing:
+            raise CommitFailed(
+                f"{len(missing)} of {len(files.files)} files of batch write {files.user} are gone from "
+                f"{self._location}, the first is {missing[0]}: somebody's vacuum of the table took them before they "
+                "were committed; nothing was committed; run the write again, and no vacuum beside it that retains less "
+                "than it takes"
+            )
+
     def _was_there(self, user: CommitUser, epoch: Epoch, table: TableState) -> bool:
         if user not in self._found:
             return False
@@ -94,21 +112,29 @@ def reason_to_look(epoch: SealedEpoch, files: Pending, table: TableState, now_ms
         return (
             f"they were written for the table with id {epoch.table_id}, and the one here, {table.table_id}, is another"
         )
-    oldest_ms = min(file.created_ms for file in files.files)
-    vacuums = table.vacuums
-    if vacuums.before_ms is not None and oldest_ms < vacuums.before_ms + CLOCKS_APART_MS:
-        return "somebody's vacuum of the table took them before they were committed"
-    if vacuums.unseen_ms is not None and oldest_ms < vacuums.unseen_ms:
-        return "somebody's vacuum of the table must have taken them before they were committed"
+    if (why := vacuumed(files, table.vacuums)) is not None:
+        return why
     if now_ms - epoch.sealed_ms > PENDING_FOR_LONG_MS:
         return "the epoch was pending for so long that a vacuum of the table took them"
     return None
 
 
+def vacuumed(files: Pending, vacuums: Vacuums) -> str | None:
+    """The same, as far as the log tells of vacuums."""
+    oldest_ms = min((file.created_ms for file in files.files), default=None)
+    if oldest_ms is None:
+        return None
+    if vacuums.before_ms is not None and oldest_ms < vacuums.before_ms + CLOCKS_APART_MS:
+        return "somebody's vacuum of the table took them before they were committed"
+    if vacuums.unseen_ms is not None and oldest_ms < vacuums.unseen_ms:
+        return "somebody's vacuum of the table must have taken them before they were committed"
+    return None
+
+
 def is_endangered(files: Pending, vacuums: Vacuums, now_ms: int) -> bool:
     """Whether a vacuum is under way that may delete some of the files yet."""
-    begun_ms, before_ms = vacuums.under_way_ms, vacuums.before_ms
-    if begun_ms is None or before_ms is None or now_ms - begun_ms >= LONGEST_VACUUM_MS:
+    before_ms = vacuums.before_ms
+    if before_ms is None or not any(now_ms - begun_ms < LONGEST_VACUUM_MS for begun_ms in vacuums.begun_ms):
         return False
     return any(file.created_ms < before_ms + CLOCKS_APART_MS for file in files.files)
 

@@ -86,7 +86,7 @@ class Queries:
         self._format = table_format
         self._clock = clock
         self._files = files
-        self._presence = Presence(store, table_format.location, clock)
+        self.presence = Presence(store, table_format.location, clock)
         self._runs: dict[CommitUser, Run] = {}
         # How many epochs of each are being dealt with.
         self._busy: Counter[CommitUser] = Counter()
@@ -171,7 +171,7 @@ class Queries:
         others are looked for, too, so that all that is damaged is said at once."""
         table = self.table.known
         try:
-            return await self._presence.look(table, run, staged)
+            return await self.presence.look(table, run, staged)
         except FilesGone as gone:
             now_ms, also = self._clock.wall_ms(), []
             for seal in self._progress[user].pending[1:]:
@@ -270,7 +270,7 @@ class Queries:
         if progress is not None and (progress.load.epochs or progress.sealing is not None):
             self._runs[user].unread = True
         self._files.drop(user)
-        self._presence.forget(user)
+        self.presence.forget(user)
         self.changed.ring()
 
     def settle_doubt(self, user: CommitUser) -> None:

@@ -270,7 +270,7 @@ class TableCommitter:
                 await self._queries.look_anew()
             try:
                 await self._table.create_if_missing(schema, settings)
-                version = await commit_batch(self._table, self._format, pending, settings, txn)
+                version = await commit_batch(self._table, self._format, self._queries.presence, pending, settings, txn)
             finally:
                 # The table has moved on; what is remembered of queries must not stay behind.
                 self._queries.see_marks()

@@ -50,12 +50,12 @@ class WritePlan:
 class Vacuums:
     """What the versions that were read say of vacuums, whoever ran them.
 
-    Files that are older than `before_ms` and that no version named may have been deleted. One that began at
-    `under_way_ms` has not said that it is over. What was before `unseen_ms` was not read: it may have been anything.
+    Files that are older than `before_ms` and that no version named may have been deleted. As many as `begun_ms` has
+    times have not said that they are over. What was before `unseen_ms` was not read: it may have been anything.
     """
 
     before_ms: int | None = None
-    under_way_ms: int | None = None
+    begun_ms: tuple[int, ...] = ()
     unseen_ms: int | None = None
 
 

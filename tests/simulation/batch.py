@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lakecommit.drafts import Txn
-from lakecommit.errors import Overtaken, StoreError
+from lakecommit.errors import CommitFailed, Overtaken, StoreError
 from lakecommit.model import CommitUser, Epoch, Report
 from lakecommit.table_committer import TableCommitter
 
@@ -72,7 +72,9 @@ class BatchWrite:
             version = await committer.commit_batch(
                 self.user, reports, schema=SCHEMA, settings=SETTINGS, txn=self.work.txn
             )
-        except (TaskFailed, StoreError) as error:
+        except (TaskFailed, StoreError, CommitFailed) as error:
+            if isinstance(error, CommitFailed) and not world.vacuum_on:
+                raise
             world.note(name, "fails", None, error)
         except Overtaken as error:
             world.note(name, "fails", None, error)

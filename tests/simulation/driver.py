@@ -229,6 +229,7 @@ class Driver:
             return
         # The committer commits by itself what is due, also if it is never asked again.
         disturbed = world.profile.store_fault or world.profile.memory != Memory() or sleeps != process.sleeps
+        disturbed = disturbed or world.vacuum_on
         if late_ms > COMMITTED_WITHIN_MS and process.alone and not disturbed:
             world.count("long waits for the committer")
             world.model.all_committed(process, run.user, "long ago")

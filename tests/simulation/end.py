@@ -32,6 +32,8 @@ def _check_rows(world: World, queries: list[Query], works: list[BatchWork], fore
         if not query.finished:
             raise Violation(f"the last driver has not brought {query.user} to its end")
         expected |= query.all_rows()
+        for user, epoch in log.given_up:
+            expected -= set(query.rows(epoch)) if user == query.user else set()
         mark = log.marks.get(query.user, -1)
         pending = [epoch for epoch in range(mark + 1, query.epochs) if query.rows(epoch)]
         if pending:

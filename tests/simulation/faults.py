@@ -128,7 +128,7 @@ def mark_not_checked() -> Iterator[None]:
         _NO_MARK_CHECK,
         patch.object(committer, "TRANSITIONS", transitions),
         patch.object(queries, "replay", replay_all),
-        patch.object(replay, "check_dense", lambda user, marks, pending: None),
+        patch.object(replay, "check_dense", lambda user, marks, pending, **more: None),
         patch.object(replay, "_check_never_held", _nothing),
     ):
         yield

@@ -123,7 +123,8 @@ class ForeignWriter:
     def _commit(self, what: str, actions: list[dict[str, Any]]) -> None:
         world = self._world
         version = world.model.log.version + 1
-        info = {"commitInfo": {"operation": what, "txnId": f"foreign-{self._number}"}}
+        written_ms = WALL_START_MS + world.loop.now
+        info = {"commitInfo": {"timestamp": written_ms, "operation": what, "txnId": f"foreign-{self._number}"}}
         path = f"_delta_log/{version:020d}.json"
         world.note("foreign", what, path)
         world.count("foreign commits")

@@ -36,6 +36,8 @@ class LogModel:
         self.batch_versions: dict[str, int] = {}
         self.fenced: set[str] = set()
         self.foreign_files: set[str] = set()
+        # Epochs that were passed over and left out, because files of them were gone.
+        self.given_up: set[tuple[str, int]] = set()
         # The actions that a checkpoint of this version holds of data files.
         self.file_actions: dict[str, dict[str, Any]] = {}
 
@@ -140,8 +142,17 @@ class LogModel:
             if path not in self.foreign_files:
                 user = self._model.users_of[path]
                 by_epoch.setdefault((user, owner_of_data(path, user).epoch), []).append(path)
+        self._give_up(number, info)
         self._check_streams(number, marks, by_epoch)
         self._check_batches(number, by_epoch, info)
+
+    def _give_up(self, number: int, info: dict[str, Any]) -> None:
+        for user, epochs in info.get("lakecommit", {}).get("discarded", {}).items():
+            for epoch in epochs:
+                if not self._model.is_damaged(user, epoch):
+                    raise Violation(f"version {number} leaves out epoch {epoch} of {user}, whose files are there")
+                self.given_up.add((user, epoch))
+                self._world.count("epochs given up")
 
     def _check_streams(self, number: int, marks: dict[str, int], by_epoch: dict[tuple[str, int], list[str]]) -> None:
         """4. committed once, in order: exactly the winners of the epochs that the marks pass over, both marks."""
@@ -161,6 +172,8 @@ class LogModel:
                 if seal is None or not seal.counts:
                     raise Violation(f"version {number} passes epoch {epoch} of {user}, which has no seal")
                 added = by_epoch.pop((user, epoch), [])
+                if (user, epoch) in self.given_up and not added:
+                    continue
                 if sorted(added) != sorted(model.files_of(seal)):
                     raise Violation(f"version {number} adds other files of epoch {epoch} of {user} than were sealed")
                 rows = {row for path in added for row in self.live[path]}
@@ -184,7 +197,8 @@ class LogModel:
         if any(first < last for first, last in runs.values()):
             self._world.count("snapshots of several epochs")
         profile = self._world.profile
-        if who is not None and not (profile.store_fault or profile.disk_full or profile.disk_damage):
+        troubled = profile.store_fault or profile.disk_full or profile.disk_damage or self._world.vacuum_on
+        if who is not None and not troubled:
             passed_over(who, runs)
         for user, (first, last) in runs.items():
             model.hearing.committed(who, user)

@@ -45,6 +45,8 @@ class Model:
         self.commits_begun: set[str] = set()
         self.watermarks = Watermarks(world)
         self.hearing = Hearing(world)
+        # What a vacuum of somebody else took, with what was in it.
+        self.vacuumed: dict[str, bytes] = {}
         # By process, the epochs whose seals it has created.
         self.sealed_by: dict[str, set[tuple[str, int]]] = {}
 
@@ -212,7 +214,7 @@ class Model:
             run.sealed(seal, self.load(seal.user))
 
     def _check_totals(self, seal: SealRecord) -> None:
-        bodies = [self._world.objects.bodies[file][0] for file in seal.files]
+        bodies = [self.body_of(file) for file in seal.files]
         seal.size_bytes = sum(map(len, bodies))
         found = (len(bodies), sum(len(rows_of(body)) for body in bodies), seal.size_bytes)
         if seal.totals != found:
@@ -247,9 +249,23 @@ class Model:
             if count and hashlib.sha256(b"".join(bodies)).digest() != digest:
                 raise Violation(f"the seal of epoch {seal.epoch} has another digest of the manifests of task {task}")
         for file in files:
-            if file not in self._world.objects.bodies:
+            if file not in self._world.objects.bodies and file not in self.vacuumed:
                 raise Violation(f"the seal of epoch {seal.epoch} stands for a file that is not there: {file}")
         return tuple(files)
+
+    def body_of(self, file: str) -> bytes:
+        stored = self._world.objects.bodies
+        return stored[file][0] if file in stored else self.vacuumed[file]
+
+    def is_damaged(self, user: str, epoch: int) -> bool:
+        """Whether a vacuum has taken files of an epoch that is sealed."""
+        seal = self.seals.get((user, epoch))
+        return seal is not None and any(file in self.vacuumed for file in seal.files)
+
+    def damaged(self, user: str) -> list[int]:
+        """Epochs that are pending and cannot be committed."""
+        mark = self.log.marks.get(user, -1)
+        return [epoch for name, epoch in self.seals if name == user and epoch > mark and self.is_damaged(user, epoch)]
 
     def missing_manifest(self, seal: SealRecord) -> str | None:
         """One that the seal names and that is not there, if there is such a one."""
@@ -260,6 +276,10 @@ class Model:
         if path in self.log.ever_added:
             # 6. only losers are deleted
             raise Violation(f"a file that the log names is deleted: {path}")
+        if who is None:
+            # Not ours to judge, as long as no version names it.
+            self.vacuumed[path] = self._world.objects.bodies[path][0]
+            return
         user = self.users_of.get(path)
         if user is None:
             raise Violation(f"a file is deleted that no manifest ever named: {path}")

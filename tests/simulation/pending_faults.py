@@ -109,13 +109,13 @@ def mark_of_one_of_two_queries_moved() -> Iterator[None]:
 
 @fault
 def queries_with_different_metadata_share_a_snapshot() -> Iterator[None]:
-    def fitting_parts(self: Any) -> Any:
+    async def fitting_parts(self: Any) -> Any:
         runs = self._queries.runs.values()
         settings = [run.settings for run in runs]
         for run in runs:
             run.settings = replace(run.settings, user_metadata=None)
         try:
-            return real(self)
+            return await real(self)
         finally:
             for run, each in zip(runs, settings, strict=True):
                 run.settings = each
@@ -222,13 +222,13 @@ def pending_epochs_left_behind_at_the_end_of_a_run() -> Iterator[None]:
 def query_passed_over() -> Iterator[None]:
     """One with metadata of its own comes last in every version."""
 
-    def fitting_parts(self: Any) -> Any:
+    async def fitting_parts(self: Any) -> Any:
         runs = self._queries.runs
         since_ms = {user: run.since_ms for user, run in runs.items()}
         for user, run in runs.items():
             run.since_ms = 0 if user == max(runs) else 1
         try:
-            return real(self)
+            return await real(self)
         finally:
             for user, run in runs.items():
                 run.since_ms = since_ms[user]

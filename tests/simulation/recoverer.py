@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, LocalDiskFailed, StoreError
-from lakecommit.model import CommitUser
+from lakecommit.formats.delta import DeltaFormat
+from lakecommit.model import CommitUser, Epoch
+from lakecommit.presence import FilesGone
+from lakecommit.recovery import give_up
+from lakecommit.stored_epochs import read_seal
 
 from .committing import SETTINGS, new_committer
 from .process import Process
 from .runs import RunView
+from .store import Handle
 from .world import World
 
 
 class Recoverer:
-    def __init__(self, world: World, user: CommitUser) -> None:
+    """`damaged` are epochs that are given up: `--discard --epochs`."""
+
+    def __init__(self, world: World, user: CommitUser, damaged: Collection[int] = ()) -> None:
         self.process = Process(world, f"recoverer {world.new_number()}", world.profile.driver_risk)
         self.process.runs[user] = RunView(self.process, user)
         self._user = user
+        self._damaged = frozenset(Epoch(epoch) for epoch in damaged)
         self.refused = False
 
     def start(self) -> None:
@@ -27,9 +38,13 @@ class Recoverer:
         process, world = self.process, self.process.world
         pending = world.model.newest_pending(self._user)
         try:
-            version = await new_committer(process).commit_pending(self._user, SETTINGS)
+            settings = replace(SETTINGS, given_up=self._damaged)
+            version = await new_committer(process).commit_pending(self._user, settings)
+            await self._delete_what_is_left()
         except (StoreError, CommitFailed, LocalDiskFailed, CorruptState, ContradictoryState) as error:
             world.note(process.name, "fails", None, error)
+            if isinstance(error, FilesGone) and world.model.vacuumed:
+                return
             self.refused = isinstance(error, ContradictoryState)
             if self.refused and self._user not in world.model.log.once_forgotten:
                 raise
@@ -40,3 +55,12 @@ class Recoverer:
         if pending is not None:
             world.count("recoveries of something pending")
             world.model.epoch_committed(self._user, pending, version, pending=False)
+
+    async def _delete_what_is_left(self) -> None:
+        process, world = self.process, self.process.world
+        if not self._damaged:
+            return
+        store = Handle(process)
+        table = DeltaFormat(store, clock=process.clock, new_id=world.new_id, random=world.rng.random)
+        seals = [(await read_seal(store, self._user, epoch)).seal for epoch in self._damaged]
+        await give_up(store, table, self._user, seals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from lakecommit.errors import (
     CommitFailed,
@@ -12,6 +12,7 @@ from lakecommit.errors import (
     LocalDiskFailed,
     StoreError,
 )
+from lakecommit.presence import FilesGone
 from lakecommit.stored_epochs import ManifestMissing
 
 from .process import Process
@@ -29,8 +30,11 @@ def is_justified(
     forgotten = any(user in process.world.model.log.once_forgotten for user in users)
     # Somebody else may have moved a query on while an epoch of it was being sealed, or the log.
     disturbed = stopped or not process.alone or bool(process.sleeps and profile.clean_log)
+    damaged = any(file in process.world.model.vacuumed for user in users for file in _files_of(process, user))
     return (
         (isinstance(error, StoreError) and troubled)
+        or (isinstance(error, FilesGone) and damaged)
+        or (isinstance(error, CommitFailed) and "a vacuum of" in str(error) and process.world.vacuum_on)
         or (isinstance(error, ContradictoryState) and (forgotten or not process.alone))
         # Another zombie's seal may stand in the place of one that was released, for files that are long gone.
         or (isinstance(error, ManifestMissing) and forgotten and not process.alone)
@@ -38,3 +42,7 @@ def is_justified(
         or (isinstance(error, CorruptState) and profile.disk_damage > 0 and "local segment" in str(error))
         or (isinstance(error, CommitFailed) and "went out of date" in str(error) and disturbed)
     )
+
+
+def _files_of(process: Process, user: str) -> Iterator[str]:
+    return (file for (name, _), seal in process.world.model.seals.items() if name == user for file in seal.files)

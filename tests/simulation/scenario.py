@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from lakecommit.drafts import Txn
 from lakecommit.model import CommitUser
@@ -16,6 +17,7 @@ from .process import Process
 from .profile import HOUR_MS, MINUTE_MS
 from .recoverer import Recoverer
 from .spark import Query
+from .vacuuming import Vacuum
 from .world import World
 
 
@@ -35,6 +37,8 @@ class Scenario:
             for number in range(profile.queries)
         ]
         self._foreign = ForeignWriter(world)
+        self._vacuum = Vacuum(world)
+        world.vacuum_on = self._vacuum.on
         self._works: list[BatchWork] = []
         self._drivers: list[Driver] = []
         self._wake: asyncio.Future[None] | None = None
@@ -55,6 +59,7 @@ class Scenario:
         span = max(2_000, profile.epochs * (profile.trigger_ms + 12 * profile.latency_ms))
         self._foreign.schedule(profile.foreign, span if world.rng.random() < 0.5 else 3 * HOUR_MS)
         self._foreign.schedule_maintenance()
+        self._vacuum.schedule(span)
         for number in range(profile.batches):
             txn = Txn("app", 1 + number // 2) if world.rng.random() < 0.5 else None
             self._works.append(BatchWork(number, txn))
@@ -87,6 +92,7 @@ class Scenario:
         for query in self._queries:
             # Listeners are told of what others have committed when the query runs again.
             query.epochs += bool(world.profile.listeners and query.finished)
+        await self._give_up_what_is_damaged()
         driver = self._start_driver("last driver", last=True)
         while driver.process.alive:
             await world.pause(MINUTE_MS)
@@ -105,6 +111,14 @@ class Scenario:
         while world.processes:
             await world.pause(MINUTE_MS)
 
+    async def _give_up_what_is_damaged(self) -> None:
+        """Somebody does what the errors of drivers say about epochs that a vacuum took files of."""
+        for query in self._queries:
+            if damaged := self._world.model.damaged(query.user):
+                recoverer = self._recover(query, damaged)
+                while recoverer.process.alive:
+                    await self._world.pause(MINUTE_MS)
+
     async def _clean_up(self) -> None:
         """Time passes and cleaning runs, once more where something is left: fences have settled it by then."""
         for _ in range(2):
@@ -120,9 +134,9 @@ class Scenario:
         cleaner.start()
         return cleaner
 
-    def _recover(self, query: Query | None = None) -> Recoverer:
+    def _recover(self, query: Query | None = None, damaged: Sequence[int] = ()) -> Recoverer:
         query = query or self._queries[int(self._world.rng.random() * len(self._queries))]
-        recoverer = Recoverer(self._world, query.user)
+        recoverer = Recoverer(self._world, query.user, damaged)
         recoverer.start()
         return recoverer
 

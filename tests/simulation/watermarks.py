@@ -23,7 +23,7 @@ class Watermarks:
         newest: dict[int, int] = {}
         for file in seal.files:
             task = owner_of_data(file, seal.user).task
-            for row in rows_of(self._world.objects.bodies[file][0]):
+            for row in rows_of(self._world.model.body_of(file)):
                 time = self._world.event_time_us(row)
                 if time is not None:
                     newest[task] = max(time, newest.get(task, time))

@@ -32,6 +32,7 @@ class World:
         self._ids = 0
         # 1 while things go wrong, 0 when the faults have stopped.
         self.chaos = 1.0
+        self.vacuum_on = False
         self.store_fault = self.profile.store_fault
         self._slow = self.profile.slow
         for trouble in self.profile.troubles:

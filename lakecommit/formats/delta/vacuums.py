@@ -13,6 +13,9 @@ from typing import Any
 
 from lakecommit.formats.base import Vacuums
 
+# Those that died never end; what is known of them is bounded.
+MOST_UNDER_WAY = 8
+
 
 def after_commit(vacuums: Vacuums, info: Mapping[str, Any] | None) -> Vacuums:
     """What is known of vacuums once a version with this `commitInfo` was read, too."""
@@ -20,9 +23,13 @@ def after_commit(vacuums: Vacuums, info: Mapping[str, Any] | None) -> Vacuums:
     if info is None or operation not in ("VACUUM START", "VACUUM END"):
         return vacuums
     if operation == "VACUUM END":
-        return replace(vacuums, under_way_ms=None)
+        # It does not say whose: as long as one is under way, the youngest that may be it counts.
+        return replace(vacuums, begun_ms=vacuums.begun_ms[1:])
     begun_ms = committed_ms(info)
-    if begun_ms is None or _number((info.get("operationMetrics") or {}).get("numFilesToDelete")) == 0:
+    if begun_ms is None:
+        return vacuums
+    vacuums = replace(vacuums, begun_ms=(*vacuums.begun_ms, begun_ms)[-MOST_UNDER_WAY:])
+    if _number((info.get("operationMetrics") or {}).get("numFilesToDelete")) == 0:
         return vacuums
     parameters = info.get("operationParameters") or {}
     retained_ms = _number(parameters.get("specifiedRetentionMillis"))
@@ -30,14 +37,14 @@ def after_commit(vacuums: Vacuums, info: Mapping[str, Any] | None) -> Vacuums:
         retained_ms = _number(parameters.get("defaultRetentionMillis"))
     # Where it does not say, it may have retained nothing.
     before_ms = begun_ms - (retained_ms or 0)
-    return replace(vacuums, before_ms=_later(vacuums.before_ms, before_ms), under_way_ms=begun_ms)
+    return replace(vacuums, before_ms=_later(vacuums.before_ms, before_ms))
 
 
 def both(newest: Vacuums, before: Vacuums) -> Vacuums:
     """What is known of a log that was opened anew by who has read a part of it before."""
     return Vacuums(
         _later(newest.before_ms, before.before_ms),
-        before.under_way_ms if newest.under_way_ms is None else newest.under_way_ms,
+        newest.begun_ms or before.begun_ms,
         newest.unseen_ms,
     )
 
