@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import shlex
 import shutil
 import uuid
 
 import pytest
+from click.testing import CliRunner
 
+from lakecommit.cli.main import cli
 from lakecommit.clock import SystemClock
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.inspection import users
@@ -69,14 +72,46 @@ def test_a_table_that_is_recreated_under_a_running_query_stops_it(spark, tmp_pat
         spark.sql("SELECT 9L AS id, 'EU' AS region").write.format("delta").save(str(table))
         created = sorted((table / "_delta_log").glob("*.json"))
         source.add([3])
-        with pytest.raises(Exception, match="is not the table that was read before"):
+        with pytest.raises(Exception, match="was made anew") as running:
             query.processAllAvailable()
     finally:
         query.stop()
-    with pytest.raises(Exception, match="acceptTableId"):
+    with pytest.raises(Exception, match="was made anew") as restarted:
         run(source.frame(spark), table, checkpoint)
+    old_id, accepted = _diagnosis(running)
+    assert (old_id, accepted) == _diagnosis(restarted), "one diagnosis, however often it is met"
+    assert old_id != accepted
     assert ids(spark, table) == [9]
     assert sorted((table / "_delta_log").glob("*.json")) == created
+    run(source.frame(spark), table, checkpoint, options={"acceptTableId": accepted})
+    source.add([4])
+    run(source.frame(spark), table, checkpoint)
+    assert ids(spark, table) == [3, 4, 9], "it goes on where it was, and no input is read again"
+
+
+def test_a_vacuum_beside_pending_epochs_is_noticed_and_the_query_goes_on_as_the_error_says(spark, tmp_path, source):
+    table, checkpoint = tmp_path / "table", tmp_path / "c"
+    for number in (1, 2):
+        source.add([number])
+        run(source.frame(spark), table, checkpoint)
+    # As if the version of epoch 1 had never been put: its seal, its manifests and its files are there.
+    for path in (table / "_delta_log").glob(f"*{2:020d}*"):
+        path.unlink()
+    key = "spark.databricks.delta.retentionDurationCheck.enabled"
+    spark.conf.set(key, "false")
+    try:
+        spark.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS")
+    finally:
+        spark.conf.unset(key)
+    source.add([3])
+    with pytest.raises(Exception, match=r"files of epoch 1 of query .* are gone") as refused:
+        run(source.frame(spark), table, checkpoint)
+    assert ids(spark, table) == [1], "the table can be read"
+    command = re.search(r"'lakecommit (recover [^']* --discard --epochs 1 --apply)'", str(refused.value))[1]
+    done = CliRunner().invoke(cli, shlex.split(command))
+    assert done.exit_code == 0, done.output
+    run(source.frame(spark), table, checkpoint)
+    assert ids(spark, table) == [1, 3]
 
 
 def test_epochs_that_deltas_own_sink_went_past_are_recovered(spark, tmp_path, source):
@@ -97,6 +132,12 @@ def test_epochs_that_deltas_own_sink_went_past_are_recovered(spark, tmp_path, so
     asyncio.run(_recover(str(table)))
     run(source.frame(spark), table, checkpoint)
     assert ids(spark, table) == [1, 2, 3, 4]
+
+
+def _diagnosis(caught) -> tuple[str, str]:
+    """The old id, and the one that is to be accepted."""
+    message = str(caught.value)
+    return re.search(r"its id was ([0-9a-f-]{36})", message)[1], re.search(r"acceptTableId=([0-9a-f-]{36})", message)[1]
 
 
 async def _recover(location: str) -> None:
