@@ -189,7 +189,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
         None,
         "",
         "the id of the table as it is now, as the error names it",
-        "Lets a query go on, with what it has pending, after the table under it was replaced by another.",
+        "Lets a query go on in a table that was made anew; what it has pending is added. The error says how much.",
     ),
     Declaration(
         "commitWait",
