@@ -41,6 +41,7 @@ async def commit_batch(
             raise ContradictoryState(
                 f"{str(anew).partition(';')[0]}; nothing was committed; run the write again"
             ) from anew
+        await table.see_vacuums([pending])
         await presence.check_batch(table.known, pending)
         outcome = await table_format.commit(table.known, batch_draft(pending, settings, txn))
         table.state = outcome.state

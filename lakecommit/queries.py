@@ -169,6 +169,7 @@ class Queries:
     async def look_for(self, user: CommitUser, run: Sequence[SealedEpoch], staged: Sequence[Pending]) -> Look:
         """How many of the next epochs may be committed now. Raises where files of the first one are gone; then the
         others are looked for, too, so that all that is damaged is said at once."""
+        await self.table.see_vacuums(staged)
         table = self.table.known
         try:
             return await self.presence.look(table, run, staged)

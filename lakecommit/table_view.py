@@ -9,6 +9,7 @@ from lakecommit.drafts import TableSettings, Txn
 from lakecommit.errors import ContradictoryState, SchemaMismatch
 from lakecommit.formats.base import TableFormat, TableState, WritePlan, marks_of
 from lakecommit.model import CommitUser, Epoch, Marks, Pending
+from lakecommit.presence import CLOCKS_APART_MS
 from lakecommit.replay import Identity
 
 # What helps where files no longer fit the table. Before the seal Spark would run the epoch anew; a sealed epoch is the
@@ -40,6 +41,13 @@ class TableView:
             await self.look()
         except ContradictoryState:
             self.state = await self._format.open()
+
+    async def see_vacuums(self, pending: Sequence[Pending]) -> None:
+        """Has the log asked for vacuums since the files of `pending` were written, where it was not read so far."""
+        oldest_ms = min((file.created_ms for each in pending for file in each.files), default=None)
+        unseen_ms = self.known.vacuums.unseen_ms
+        if oldest_ms is not None and unseen_ms is not None and oldest_ms < unseen_ms:
+            self.state = await self._format.see_vacuums(self.state, oldest_ms - CLOCKS_APART_MS)
 
     async def create_if_missing(self, schema: str, settings: TableSettings) -> None:
         if self.state is None:

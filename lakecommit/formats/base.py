@@ -216,6 +216,9 @@ class TableFormat(Protocol[S]):
         """The marks above `after` that `application_id` has set, one a version; None where the log does not go back
         so far. Expensive; for recovery."""
 
+    async def see_vacuums(self, state: S, since_ms: int) -> S:
+        """The same state, with what the log says of vacuums since then, as far as it still says so."""
+
     async def commit(self, state: S, draft: Draft) -> Committed[S] | Moved[S]:
         """Tries to make `draft` the version after `state`, once; an unknown outcome is resolved by looking.
 

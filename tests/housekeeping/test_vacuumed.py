@@ -120,29 +120,67 @@ def test_files_that_are_there_are_looked_for_once_and_committed(table):
     run(scenario())
 
 
-def test_what_is_pending_across_a_checkpoint_is_looked_for(table):
-    """A checkpoint does not say whether there was a vacuum before it."""
+@pytest.mark.parametrize("cleaned_up", [False, True])
+def test_what_is_pending_across_a_checkpoint_is_looked_for(table, cleaned_up):
+    """A checkpoint does not say whether there was a vacuum before it; the versions do, while they are there."""
 
     async def scenario():
         await table.epoch(table.committer(), 0, [0])
         report = await seal_only(table, 1, [1])
         table.pass_minutes(5)
         await vacuum(table, 2)
-        state = await table.format().open()
-        first = (await table.store.get(version_path(0))).body.splitlines()
-        kept = [json.loads(line) for line in first if b'"metaData"' in line or b'"protocol"' in line]
-        now_ms = table.clock.wall_ms()
-        kept += [{"txn": {"appId": app, "version": mark, "lastUpdated": now_ms}} for app, mark in state.txns.items()]
-        body = b"\n".join(json.dumps(each).encode() for each in kept)
-        await table.store.put(f"_delta_log/{3:020d}.checkpoint.{state.table_id}.json", body)
-        await table.store.put("_delta_log/_last_checkpoint", json.dumps({"version": 3}).encode())
-        await foreign_version(table, 4, {"commitInfo": {"timestamp": now_ms, "operation": "WRITE"}})
+        await checkpoint(table, 3)
+        if cleaned_up:
+            await table.store.delete([version_path(2)])
         await table.store.delete([path_of(report)])
         with pytest.raises(CorruptState, match="epoch 1"):
             await table.committer().commit_pending(QUERY, SETTINGS)
-        assert await table.ids() == [0]
+        assert (await table.marks())[QUERY] == 0
 
     run(scenario())
+
+
+def test_what_is_pending_across_a_checkpoint_without_a_vacuum_is_not_looked_for(table):
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        await seal_only(table, 1, [1])
+        table.pass_minutes(5)
+        for version in (2, 3):
+            await foreign_version(table, version, {"commitInfo": {"timestamp": table.clock.wall_ms()}})
+        await checkpoint(table, 3)
+        table.store.counts.clear()
+        await table.committer().commit_pending(QUERY, SETTINGS)
+        assert table.store.counts["size"] == 0
+        assert await table.ids() == [0, 1]
+
+    run(scenario())
+
+
+def test_a_vacuum_under_way_is_seen_across_a_checkpoint(table):
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        await seal_only(table, 1, [1])
+        table.pass_minutes(5)
+        await vacuum_version(table, 2, "VACUUM START")
+        await foreign_version(table, 3)
+        await checkpoint(table, 3)
+        with pytest.raises(CommitFailed, match="under way"):
+            await table.committer().commit_pending(QUERY, SETTINGS)
+
+    run(scenario())
+
+
+async def checkpoint(table, version):
+    """A checkpoint of `version`, and one version more."""
+    state = await table.format().open()
+    first = (await table.store.get(version_path(0))).body.splitlines()
+    kept = [json.loads(line) for line in first if b'"metaData"' in line or b'"protocol"' in line]
+    now_ms = table.clock.wall_ms()
+    kept += [{"txn": {"appId": app, "version": mark, "lastUpdated": now_ms}} for app, mark in state.txns.items()]
+    body = b"\n".join(json.dumps(each).encode() for each in kept)
+    await table.store.put(f"_delta_log/{version:020d}.checkpoint.{state.table_id}.json", body)
+    await table.store.put("_delta_log/_last_checkpoint", json.dumps({"version": version}).encode())
+    await foreign_version(table, version + 1, {"commitInfo": {"timestamp": now_ms, "operation": "WRITE"}})
 
 
 def test_what_a_vacuum_may_take_waits_until_it_is_over(table):

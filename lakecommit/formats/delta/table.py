@@ -27,6 +27,7 @@ from lakecommit.formats.delta.fit import mismatches, written_schema
 from lakecommit.formats.delta.history import HistoryEntry, history
 from lakecommit.formats.delta.mapping import strip
 from lakecommit.formats.delta.names import commit_path
+from lakecommit.formats.delta.past_vacuums import with_vacuums_since
 from lakecommit.formats.delta.protocol import column_mapping_mode, features_of, refuse_unsupported
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 from lakecommit.formats.delta.stats_columns import stats_columns
@@ -171,6 +172,9 @@ class DeltaFormat:
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         return await marks_after(self._store, application_id, after)
+
+    async def see_vacuums(self, state: DeltaState, since_ms: int) -> DeltaState:
+        return await with_vacuums_since(self._store, state, since_ms)
 
     async def _open_just_now(self) -> DeltaState | None:
         """The table as it was a moment ago: version 0 may be free because a log that lives on was cleaned up."""
