@@ -66,6 +66,8 @@ class Sealed(FakeStore):
 class Log:
     """A table's log that names the files of some attempts."""
 
+    location = "memory://table"
+
     def __init__(self, *held: AttemptId) -> None:
         self._held = frozenset(held)
         self.asked: list[int] = []

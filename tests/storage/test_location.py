@@ -47,9 +47,9 @@ def test_locations(location: str, options: dict[str, str], shown: str) -> None:
 
 def test_the_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", "/home/her")
-    assert open_store("~/lake/t", {}).location == absolute("~/lake/t") == "/home/her/lake/t"
-    assert open_store("~", {}).location == "/home/her"
+    monkeypatch.setenv("HOME", "/users/her")
+    assert open_store("~/lake/t", {}).location == absolute("~/lake/t") == "/users/her/lake/t"
+    assert open_store("~", {}).location == "/users/her"
     assert open_store("./~/t", {}).location == str(tmp_path / "~" / "t")
     assert open_store("a~b/t", {}).location == str(tmp_path / "a~b" / "t")
     assert open_store("file:/~/t", {}).location == "/~/t"
