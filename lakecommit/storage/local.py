@@ -20,6 +20,26 @@ class LocalTree:
 
     root: str
 
+    def takes_no_directory(self, path: str) -> bool:
+        """Whether the file `path` below the root cannot be written because a directory that is there takes no other.
+
+        So it is with file systems that are no place for files, such as /proc. A directory that somebody has just
+        removed is another matter: then writing it again helps.
+        """
+        parent, missing = os.path.dirname(os.path.join(self.root, path)), ""
+        while not os.path.isdir(parent):
+            missing, parent = parent, os.path.dirname(parent)
+        if not missing:
+            return False
+        try:
+            os.mkdir(missing)
+        except FileNotFoundError:
+            return os.path.isdir(parent)
+        except OSError:
+            # It is said when it is tried again.
+            return False
+        return False
+
     def tidy(self, path: str) -> None:
         """After the file `path` below the root was deleted: removes what a killed write of it left, and empty parents.
 

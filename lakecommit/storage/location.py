@@ -45,6 +45,8 @@ def open_store(
     an option that cannot be meant.
     """
     location = location.strip()
+    if _CONTROL.search(location):
+        raise InvalidInput(f"the location {location!r} has a control character, which obstore does not take; rename it")
     kind, bucket, path = parse_location(location)
     settings = settings_of(kind, store_options)
     if kind == "local":
@@ -91,6 +93,7 @@ _FOREIGN = {
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//?)?(.*)", re.DOTALL)
 _EXAMPLES = "write s3://bucket/table, gs://bucket/table, az://container/table, file:///path/table or a plain path"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _AZURE_HOST = re.compile(r"[a-z0-9-]+@[a-z0-9]+\.(dfs|blob)\.(core\.windows\.net|fabric\.microsoft\.com)")
 

@@ -85,7 +85,7 @@ class ObstoreStore:
         try:
             etag = await self._in_time("create", request, transfer_ms(len(body)))
         except Exception as error:
-            failure = failure_of(error)
+            failure = self._failure(error, path)
         else:
             return Created(etag)
         if failure.kind is Kind.EXISTS:
@@ -105,7 +105,7 @@ class ObstoreStore:
         async def request() -> str | None:
             return (await obstore.put_async(client, key, view, use_multipart=False))["e_tag"]
 
-        answer = await self._attempt("put", request, transfer_ms(view.nbytes))
+        answer = await self._attempt("put", request, transfer_ms(view.nbytes), writing=path)
         if isinstance(answer, Failure):
             raise self._error(answer, "write", path)
         return answer
@@ -243,21 +243,25 @@ class ObstoreStore:
                 after, backoff = chunk[-1]["path"], Backoff(self._policy, self._clock, self._random)
             yield [self._backend.info(meta) for meta in chunk]
 
-    async def _attempt(self, verb: str, request: Callable[[], Awaitable[T]], work_ms: int = 0) -> T | Failure:
+    async def _attempt(
+        self, verb: str, request: Callable[[], Awaitable[T]], work_ms: int = 0, writing: str | None = None
+    ) -> T | Failure:
         """The answer to an idempotent request, repeated inside the bound, or the last failure as a value."""
 
         async def in_time(backoff: Backoff) -> T:
             return await self._in_time(verb, request, work_ms, backoff)
 
-        return await self._repeat(in_time, work_ms)
+        return await self._repeat(in_time, work_ms, writing)
 
-    async def _repeat(self, request: Callable[[Backoff], Awaitable[T]], work_ms: int = 0) -> T | Failure:
+    async def _repeat(
+        self, request: Callable[[Backoff], Awaitable[T]], work_ms: int = 0, writing: str | None = None
+    ) -> T | Failure:
         backoff = Backoff(self._policy, self._clock, self._random, work_ms)
         while True:
             try:
                 return await request(backoff)
             except Exception as error:
-                failure = failure_of(error)
+                failure = self._failure(error, writing)
             if failure.kind not in RETRIED or not await backoff.again():
                 return replace(failure, attempts=backoff.attempts)
 
@@ -286,6 +290,18 @@ class ObstoreStore:
             raise NoAnswer
         times.came((time.monotonic() - began) * 1000, work_ms)
         return asked.result()
+
+    def _failure(self, error: Exception, writing: str | None) -> Failure:
+        """What went wrong; `writing` is the path where something was to be written."""
+        failure, tree = failure_of(error), self._backend.tree
+        if (
+            tree is None
+            or writing is None
+            or failure.kind is not Kind.TRANSIENT
+            or not tree.takes_no_directory(writing)
+        ):
+            return failure
+        return Failure(Kind.PERMANENT, f"{failure.reason}: no directory can be made there; correct the location")
 
     def _error(self, failure: Failure, verb: str, path: str) -> StoreError:
         return error_of(failure, verb, path, self._location)

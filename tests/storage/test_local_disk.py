@@ -14,7 +14,9 @@ from obstore.exceptions import GenericError
 
 from lakecommit.errors import InvalidInput, StoreError
 from lakecommit.storage.failures import Kind, error_of, failure_of
+from lakecommit.storage.local import LocalTree
 from lakecommit.storage.location import open_store
+from tests.storage.faulty_s3 import InstantClock
 
 RACER = """
 import asyncio, sys
@@ -148,3 +150,18 @@ def test_leaving_the_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput):
         asyncio.run(store.delete(["../secret"]))
     assert (tmp_path / "secret").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize("verb", ["create", "put"])
+def test_where_nothing_can_be_created_nothing_is_tried_again(verb: str) -> None:
+    clock = InstantClock()
+    store = open_store("/proc/no-such-table", {}, clock=clock)
+    with pytest.raises(StoreError, match="no directory can be made there; correct the location"):
+        asyncio.run(getattr(store, verb)("a/b", b"x"))
+    assert clock.slept_s == []
+
+
+def test_a_directory_that_was_just_removed_is_no_reason_to_give_up(tmp_path: Path) -> None:
+    assert not LocalTree(str(tmp_path)).takes_no_directory("a/b/c")
+    assert not LocalTree(str(tmp_path)).takes_no_directory("a/b/c")

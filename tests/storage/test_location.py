@@ -185,3 +185,11 @@ def test_neighbours_are_out_of_sight() -> None:
 def test_opening_creates_nothing(tmp_path: Path) -> None:
     open_store(str(tmp_path / "new"), {})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("location", ["/tmp/a\nb/table", "s3://bucket/a\nb", "file:///tmp/a\x00b"])
+def test_a_control_character_is_refused_and_shown_escaped(location: str) -> None:
+    with pytest.raises(InvalidInput, match="has a control character") as refused:
+        open_store(location, {})
+    assert repr(location) in str(refused.value)
+    assert "\n" not in str(refused.value)
