@@ -8,9 +8,9 @@ import warnings
 
 try:
     from lakecommit.spark_ext.source import LakecommitDataSource
-except ImportError as error:
+except Exception as error:
     # Without pyspark nobody is looking for a data source.
-    if (error.name or "").partition(".")[0] != "pyspark":
+    if (getattr(error, "name", None) or "").partition(".")[0] != "pyspark":
         warnings.warn(f'format("lakecommit") is not available: {error}', RuntimeWarning, stacklevel=1)
 else:
     DefaultSource = LakecommitDataSource

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import atexit
 import logging
-import sys
 import threading
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -26,14 +24,15 @@ from lakecommit.errors import InvalidInput
 from lakecommit.listeners import CommitListener, check_listeners
 from lakecommit.model import CommitUser
 from lakecommit.service import ADDRESS_VARIABLE, SESSION_VARIABLE, CommitterService
+from lakecommit.spark_ext.announcement import announce
 from lakecommit.spark_ext.driver_calls import wrap_writers
 from lakecommit.spark_ext.metrics import SparkMetrics
 from lakecommit.spark_ext.restarts import keep_listening, log_as_committed, restart_of
 from lakecommit.spark_ext.session import SparkSessions
 from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.task import local_dir
-
-OLDEST_SPARK = (4, 2)
+from lakecommit.spark_ext.version import check_version
+from lakecommit.spark_ext.workers import check_workers
 
 # How many rows Spark hands to Python at once. To end a batch by its bytes, Spark adds up all columns after every row,
 # which takes longer than everything else in a large append; the largest value ends that. Then rows alone bound a batch:
@@ -70,7 +69,7 @@ def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> N
     In a Spark Connect session there is no driver process to put a committer into: writes commit inline, and nobody
     could call a listener.
     """
-    _check_version(spark.version)
+    check_version(spark.version)
     added = check_listeners(listeners)
     context = getattr(spark, "_sc", None)
     if not isinstance(context, SparkContext):
@@ -88,12 +87,11 @@ def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> N
         session_id = driver.sessions.id_of(spark)
         if session_id is None:
             session_id = str(uuid.uuid4())
+            context.environment[ADDRESS_VARIABLE] = driver.service.directory
+            context.environment[SESSION_VARIABLE] = session_id
+            announce(spark, LakecommitDataSource)
             driver.sessions.add(session_id, spark)
             spark.streams.addListener(_QueryListener(driver, session_id))
-        # Workers get the environment that the context has when the data source is registered.
-        context.environment[ADDRESS_VARIABLE] = driver.service.directory
-        context.environment[SESSION_VARIABLE] = session_id
-        spark.dataSource.register(LakecommitDataSource)
         _bound_transfer(spark)
         wrap_writers()
         _listeners.update(added)
@@ -114,7 +112,7 @@ def metrics() -> dict[str, dict[str, dict[str, object]]]:
 def _driver_of(context: SparkContext) -> _Driver:
     application = context.applicationId
     if application not in _drivers:
-        _check_workers(context)
+        check_workers(context)
         _close_services()
         sessions = SparkSessions()
         committers = Committers(local_dir=local_dir(), counted=SparkMetrics(context).show)
@@ -156,15 +154,6 @@ class _QueryListener(StreamingQueryListener):
             self._driver.service.end_run(user)
 
 
-def _check_version(version: str) -> None:
-    found = tuple(int(part) for part in version.split(".")[:2])
-    if found < OLDEST_SPARK:
-        raise InvalidInput(
-            f"lakecommit needs Spark {OLDEST_SPARK[0]}.{OLDEST_SPARK[1]} or newer, this is {version}; "
-            "install it with: pip install 'lakecommit[spark]'"
-        )
-
-
 def _bound_transfer(spark: SparkSession) -> None:
     """Sets `TRANSFER`, unless the session says anything about it itself."""
     if any(spark.conf.get(key, None) is not None for key in TRANSFER):
@@ -172,36 +161,6 @@ def _bound_transfer(spark: SparkSession) -> None:
     for key, value in TRANSFER.items():
         spark.conf.set(key, value)
     _log.info("rows go to Python in batches of 4,000, not counted in bytes; docs/large-appends.md says for whom not")
-
-
-def _check_workers(context: SparkContext) -> None:
-    """Runs one tiny task: whatever Python the workers use, it must be able to import this very lakecommit."""
-    from lakecommit import __version__  # noqa: PLC0415 (the package imports this module lazily)
-
-    try:
-        found = context.parallelize([0], 1).map(_probe).collect()[0]
-    except Exception as error:
-        text = str(error)
-        if "lakecommit" in text and "No module named" in text:
-            problem = "the Python that runs Spark's workers cannot import lakecommit"
-        elif "PYTHON_VERSION_MISMATCH" in text or "different version" in text:
-            problem = "Spark's workers run another version of Python than the driver"
-        else:
-            raise
-        raise InvalidInput(
-            f"{problem}; set PYSPARK_PYTHON={sys.executable} before the session is created (on a cluster: to a Python "
-            f"where lakecommit {__version__} is installed on every node)"
-        ) from None
-    if found != __version__:
-        raise InvalidInput(
-            f"Spark's workers have lakecommit {found}, the driver has {__version__}; install the same version on both"
-        )
-
-
-def _probe(_: Any) -> str:
-    import lakecommit  # noqa: PLC0415 (imported on the worker, which is what is being asked)
-
-    return lakecommit.__version__
 
 
 def _close_services() -> None:

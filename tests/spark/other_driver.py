@@ -13,8 +13,10 @@ from pathlib import Path
 
 from lakecommit.testing.sessions import delta_session
 
+from .faults import wait_for
 from .streams import EPOCH_BY_EPOCH, Source, ids, run, tidy
 
+STOPS = 3
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -24,7 +26,7 @@ def drive(scenario: str, directory: Path) -> dict:
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=540, check=False)
     results = [line for line in ended.stdout.splitlines() if line.startswith("RESULT ")]
     assert results, ended.stderr[-4000:]
-    return json.loads(results[0].removeprefix("RESULT "))
+    return {**json.loads(results[0].removeprefix("RESULT ")), "stderr": ended.stderr}
 
 
 def unregistered(directory: Path) -> dict:
@@ -62,22 +64,28 @@ def committer_gone(directory: Path) -> dict:
     return {"ids": ids(spark, table)}
 
 
-def other_python(directory: Path) -> dict:
-    """Workers run a Python that has no lakecommit."""
+def quiet(directory: Path) -> dict:
+    """Sessions are registered, more than once, and a stream is stopped in the middle of its epochs, time and again.
+
+    What Spark and pyspark say of it goes to standard error, with warnings.
+    """
     import lakecommit  # noqa: PLC0415
 
-    bare = directory / "python"
-    # The same interpreter without its site-packages; Spark brings its own modules along.
-    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
-    bare.chmod(0o755)
-    spark = delta_session("other-python", extra_conf={"spark.pyspark.python": str(bare)})
-    spark.sparkContext.pythonExec = str(bare)
-    os.environ["PYSPARK_PYTHON"] = str(bare)
-    try:
-        lakecommit.register(spark)
-    except lakecommit.errors.InvalidInput as error:
-        return {"error": str(error)}
-    return {"error": ""}
+    spark = delta_session("quiet", extra_conf={"spark.log.level": "WARN"})
+    spark.sparkContext.setLogLevel("WARN")
+    for session in (spark, spark.newSession()):
+        lakecommit.register(session)
+        lakecommit.register(session)
+    rate = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
+    writer = rate.writeStream.format("lakecommit").option("checkpointLocation", str(directory / "c"))
+    stopped = 0
+    for _ in range(STOPS):
+        query = writer.start(str(directory / "table"))
+        before = len(list((directory / "c" / "offsets").glob("[0-9]*")))
+        wait_for(lambda before=before: len(list((directory / "c" / "offsets").glob("[0-9]*"))) > before)
+        query.stop()
+        stopped += query.exception() is None
+    return {"stopped": stopped}
 
 
 def failing_tasks(directory: Path) -> dict:
@@ -110,5 +118,5 @@ def failing_tasks(directory: Path) -> dict:
 
 
 if __name__ == "__main__":
-    scenario = {f.__name__: f for f in (unregistered, committer_gone, other_python, failing_tasks)}[sys.argv[1]]
+    scenario = {f.__name__: f for f in (unregistered, committer_gone, quiet, failing_tasks)}[sys.argv[1]]
     print("RESULT " + json.dumps(scenario(Path(sys.argv[2]))))

@@ -54,7 +54,6 @@ def session_of(context):
         _sc=context,
         _jsparkSession=object(),
         streams=SimpleNamespace(active=(), addListener=lambda listener: None),
-        dataSource=SimpleNamespace(register=lambda source: None),
         conf={key: "set" for key in registration.TRANSFER},
     )
 
@@ -63,7 +62,8 @@ def session_of(context):
 def a_process_of_its_own(monkeypatch):
     monkeypatch.setattr(registration, "_drivers", {})
     monkeypatch.setattr(registration, "_listeners", {})
-    monkeypatch.setattr(registration, "_check_workers", lambda context: None)
+    monkeypatch.setattr(registration, "check_workers", lambda context: None)
+    monkeypatch.setattr(registration, "announce", lambda session, source: None)
     monkeypatch.setattr(registration, "CommitterService", Service)
     monkeypatch.setattr(Service, "made", ())
 
@@ -84,7 +84,7 @@ def test_a_call_that_is_refused_leaves_no_listener_behind(monkeypatch):
         raise InvalidInput("workers cannot import lakecommit")
 
     with monkeypatch.context() as patch:
-        patch.setattr(registration, "_check_workers", refuse)
+        patch.setattr(registration, "check_workers", refuse)
         with pytest.raises(InvalidInput):
             lakecommit.register(session_of(Context("first")), listeners=[Listener("orders")])
     with pytest.raises(InvalidInput):

@@ -1,10 +1,10 @@
-"""Drivers in processes of their own: inline commits, a committer that goes away, workers with another Python."""
+"""Drivers in processes of their own: inline commits, a committer that goes away, what is said of it all."""
 
 from __future__ import annotations
 
 import pytest
 
-from .other_driver import drive
+from .other_driver import STOPS, drive
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +19,8 @@ def test_a_committer_that_is_gone_is_replaced_inline(tmp_path):
     assert drive("committer_gone", tmp_path)["ids"] == [1, 2]
 
 
-def test_workers_that_cannot_import_lakecommit_are_named_with_the_remedy(tmp_path):
-    error = drive("other_python", tmp_path)["error"]
-    assert "cannot import lakecommit" in error
-    assert "PYSPARK_PYTHON=" in error
+def test_neither_register_nor_a_stop_says_anything_of_its_own(tmp_path):
+    seen = drive("quiet", tmp_path)
+    assert seen["stopped"] == STOPS
+    assert [line for line in seen["stderr"].splitlines() if "statically registered" in line] == []
+    assert "EOFError" not in seen["stderr"]
