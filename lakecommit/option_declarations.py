@@ -117,7 +117,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "as the table",
         "column names separated by commas, each once; `` `a,b` `` quotes a name",
         "Partition columns of a new table; for an existing one they have to be its own. Spark never passes "
-        "`partitionBy(…)` on to a Python data source, so it has to be this option.",
+        "`partitionBy(…)` on to a Python data source: `lakecommit.register` does, elsewhere it has to be this option.",
     ),
     Declaration(
         "tableFormat",

@@ -78,9 +78,6 @@ def check(call: Call) -> None:
         raise InvalidInput(
             f"both partitionBy({', '.join(call.partitioned_by)}) and the option partitionBy are given; leave one out"
         )
-    odd = [column for column in call.partitioned_by if "," in column]
-    if odd:
-        raise InvalidInput(f"partition columns cannot have a comma in their names: {odd[0]}; rename it")
     if not call.streaming:
         return
     if "path" not in call.options:
@@ -113,7 +110,7 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
         if call is not None:
             check(call)
             if call.partitioned_by:
-                self.option("partitionBy", ",".join(call.partitioned_by))
+                self.option("partitionBy", ",".join(map(_quoted, call.partitioned_by)))
                 self._jwrite = self._jwrite.partitionBy(_to_seq(self._spark.sparkContext, ()))
         with _active(self._spark), _sentence_first():
             return method(*given.args, **given.kwargs)
@@ -144,6 +141,10 @@ def _call(writer: Any, arguments: dict[str, Any]) -> Call:
 def _columns(option: Any) -> tuple[str, ...]:
     columns = option.get() if option.isDefined() else None
     return () if columns is None or columns.isEmpty() else tuple(columns.mkString(_SEPARATOR).split(_SEPARATOR))
+
+
+def _quoted(column: str) -> str:
+    return "`" + column.replace("`", "``") + "`"
 
 
 def _setting(writer: Any, name: str) -> Any:

@@ -1,0 +1,122 @@
+"""What `save()` and `start()` do in the driver that Spark leaves out: threads, partition columns, early refusals."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from pyspark import InheritableThread
+
+from lakecommit.errors import InvalidInput
+from lakecommit.spark_ext.driver_calls import Call, check
+
+from .streams import Source, ids
+
+SAVE, START = Call(False, frozenset()), Call(True, frozenset({"path"}))
+
+
+@pytest.mark.parametrize(
+    "call", [SAVE, replace(SAVE, partitioned_by=("p",)), START], ids=["save", "partition", "start"]
+)
+def test_what_can_be_meant_goes_on(call):
+    check(call)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            replace(SAVE, clustered_by=("a", "b")),
+            r"clusterBy\(a, b\) is not available .*; leave it out, or use",
+        ),
+        (
+            replace(SAVE, partitioned_by=("p",), options=frozenset({"partitionby"})),
+            r"both partitionBy\(p\) and .*; leave",
+        ),
+        (replace(START, options=frozenset()), "no location to write to; give it to start"),
+        (replace(START, update=True), r'outputMode\("update"\) is not available .*; use outputMode\("append"\)'),
+        (replace(START, continuous=True), "a continuous trigger is not available .*; use a micro-batch trigger"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_what_to_do(call, message):
+    with pytest.raises(InvalidInput, match=message):
+        check(call)
+
+
+def in_a_pool(work) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+
+
+def in_an_inheritable_thread(work) -> None:
+    errors = []
+
+    def do():
+        try:
+            work()
+        except Exception as error:
+            errors.append(error)
+
+    thread = InheritableThread(target=do)
+    thread.start()
+    thread.join()
+    assert errors == []
+
+
+@pytest.mark.parametrize("in_thread", [in_a_pool, in_an_inheritable_thread])
+def test_threads_write_as_they_do_with_delta(spark, tmp_path, in_thread):
+    table, source = tmp_path / "table", Source(tmp_path / "input")
+    source.add([10])
+
+    def write():
+        assert threading.current_thread() is not threading.main_thread()
+        spark.range(3).selectExpr("id", "'EU' as region").write.format("lakecommit").mode("append").save(str(table))
+        writer = source.frame(spark).writeStream.format("lakecommit").option("checkpointLocation", str(tmp_path / "c"))
+        writer.trigger(availableNow=True).start(str(table)).awaitTermination()
+
+    in_thread(write)
+    assert ids(spark, table) == [0, 1, 2, 10]
+
+
+def partition_columns(spark, table) -> list[str]:
+    return spark.sql(f"DESCRIBE DETAIL delta.`{table}`").first().partitionColumns
+
+
+def test_partition_by_counts(spark, tmp_path):
+    rows = spark.range(4).selectExpr("id", "id % 2 as p", "'x' as `q,``r`")
+    batch, stream, source = tmp_path / "batch", tmp_path / "stream", Source(tmp_path / "input")
+    rows.write.partitionBy("p", "q,`r").format("lakecommit").mode("append").save(str(batch))
+    # As arguments, into a table that is there.
+    rows.write.save(str(batch), "lakecommit", "append", ["p", "q,`r"])
+    assert partition_columns(spark, batch) == ["p", "q,`r"]
+    assert ids(spark, batch) == sorted([0, 1, 2, 3] * 2)
+    source.add([1], region="EU")
+    writer = source.frame(spark).writeStream.format("lakecommit").option("checkpointLocation", str(tmp_path / "c"))
+    writer.partitionBy("region").trigger(availableNow=True).start(str(stream)).awaitTermination()
+    assert partition_columns(spark, stream) == ["region"]
+    assert (stream / "region=EU").is_dir()
+
+
+def test_other_formats_are_left_alone(spark, tmp_path):
+    rows = spark.range(4).selectExpr("id", "id % 2 as p")
+    rows.write.partitionBy("p").format("delta").save(str(tmp_path / "delta"))
+    rows.write.save(str(tmp_path / "parquet"), "parquet", partitionBy="p")
+    assert partition_columns(spark, tmp_path / "delta") == ["p"]
+    assert (tmp_path / "parquet" / "p=1").is_dir()
+
+
+def test_what_cannot_run_is_refused_before_it_starts(spark, tmp_path):
+    rate = spark.readStream.format("rate").load()
+    writer = rate.writeStream.format("lakecommit").option("checkpointLocation", str(tmp_path / "c"))
+    with pytest.raises(InvalidInput, match="no location"):
+        writer.start()
+    with pytest.raises(InvalidInput, match="update"):
+        writer.start(str(tmp_path / "table"), outputMode="update")
+    writer = writer.outputMode("append")
+    with pytest.raises(InvalidInput, match="clusterBy"):
+        writer.clusterBy("value").start(str(tmp_path / "table"))
+    with pytest.raises(InvalidInput, match="continuous"):
+        rate.writeStream.format("lakecommit").trigger(continuous="1 second").start(str(tmp_path / "table"))
+    assert list(tmp_path.iterdir()) == []
