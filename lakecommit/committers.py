@@ -29,7 +29,7 @@ from lakecommit.sealing import Offsets
 from lakecommit.state.codec import decode_report
 from lakecommit.storage.base import Store
 from lakecommit.storage.counting import CountingStore
-from lakecommit.storage.location import open_store
+from lakecommit.storage.location import is_apart, open_store
 from lakecommit.table_committer import PATIENCE_MS, TableCommitter
 from lakecommit.wire import Answer, Request, Verb
 
@@ -50,7 +50,8 @@ class Facts:
     `planned` are the offsets where the epoch ends and `latest` those that the sources had when the run began, for each
     source or None where it has or reports none. `planned` is empty where it cannot be known, `latest` also in all
     epochs of a run but one: the first that the run planned itself. `txn` are Delta's own settings that name the
-    transaction of a batch write which is planned.
+    transaction of a batch write which is planned. `reads` are the locations that the query of a write which is
+    committed reads, None where that cannot be known.
     """
 
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -60,6 +61,7 @@ class Facts:
     latest: tuple[str | None, ...] = ()
     names: Mapping[CommitUser, str] = field(default_factory=dict)
     txn: Mapping[str, str] = field(default_factory=dict)
+    reads: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,8 @@ class Committers:
         """Does what `request` asks. Raises what goes wrong; nothing of it is remembered."""
         defaults = {**facts.defaults, **facts.txn}
         options = parse_options(request.options, streaming=request.streaming, defaults=defaults)
-        committer, settings = self._committer(options), _settings(options)
+        committer = self._committer(options)
+        settings = replace(_settings(options), blind=is_apart(options.path, facts.reads))
         txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
         match request.verb:
             case Verb.PLAN:

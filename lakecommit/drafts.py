@@ -22,7 +22,10 @@ from lakecommit.stored_epochs import Staged, checked_manifests, pending_of
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """What a writer asks of the table besides its rows. `given_up` are epochs whose files are left out for good."""
+    """What a writer asks of the table besides its rows.
+
+    `given_up` are epochs whose files are left out for good. `blind` says that it is known not to have read the table.
+    """
 
     partition_columns: tuple[str, ...] | None
     properties: Mapping[str, str]
@@ -32,6 +35,7 @@ class TableSettings:
     watermark_delay_us: int = 0
     query_name: str | None = None
     given_up: frozenset[Epoch] = frozenset()
+    blind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Part:
         return sum((seal.totals for seal in self.epochs), Totals())
 
 
-def stream_draft(txn_id: str, parts: Sequence[Part], user_metadata: str | None) -> Draft:
+def stream_draft(txn_id: str, parts: Sequence[Part], user_metadata: str | None, blind: bool) -> Draft:
     """One snapshot of the runs of several queries, each with both of its marks."""
     last = {part.user: part.epochs[-1].epoch for part in parts}
     details: dict[str, object] = {
@@ -90,6 +94,7 @@ def stream_draft(txn_id: str, parts: Sequence[Part], user_metadata: str | None) 
         files=tuple(file for part in parts for pending in part.files for file in pending.files),
         details=details,
         user_metadata=user_metadata,
+        blind=blind,
     )
 
 
@@ -117,4 +122,5 @@ def batch_draft(pending: Pending, settings: TableSettings, txn: Txn | None) -> D
         marks=() if txn is None else ((txn.application_id, txn.version),),
         files=pending.files,
         user_metadata=settings.user_metadata,
+        blind=settings.blind,
     )

@@ -159,6 +159,7 @@ class Draft:
     """Everything that one snapshot adds to a table. `marks` are (application id, version) pairs to set with it.
 
     `kept_marks` are reached already and set once more, so that they hold also where the versions that set them go.
+    `blind` says that its rows are known to be made without a look at the table's own.
     """
 
     txn_id: str
@@ -169,6 +170,7 @@ class Draft:
     details: Mapping[str, object] = field(default_factory=dict)
     user_metadata: str | None = None
     kept_marks: tuple[tuple[str, int], ...] = ()
+    blind: bool = False
 
 
 def is_batch(user: CommitUser) -> bool:

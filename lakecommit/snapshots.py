@@ -250,10 +250,12 @@ class Snapshots:
     async def _commit(self, parts: Sequence[Part]) -> None:
         queries = self._queries
         metadata = queries.runs[parts[0].user].settings.user_metadata
+        blind = all(queries.runs[part.user].settings.blind for part in parts)
         self._attempts += 1
         with counted_requests() as count:
             try:
-                outcome = await self._format.commit(queries.table.known, stream_draft(self._new_id(), parts, metadata))
+                draft = stream_draft(self._new_id(), parts, metadata, blind)
+                outcome = await self._format.commit(queries.table.known, draft)
             finally:
                 self._requests += count.requests
         queries.table.state = outcome.state

@@ -22,7 +22,8 @@ class Request:
     """`options` are the writer's, as Spark hands them over, and may hold credentials: a request is never shown.
 
     `user` is set for a batch write, whose writer chose it; an epoch's query is known from its reports, of which each is
-    an encoded `Report`, or b"" where Spark has none. `session` is the id that `register` gave to the Spark session.
+    an encoded `Report`, or b"" where Spark has none. `session` is the id that `register` gave to the Spark session, and
+    `execution` Spark's own of the batch write, "" where it is not known.
     """
 
     verb: Verb
@@ -33,6 +34,7 @@ class Request:
     epoch: int = 0
     reports: tuple[bytes, ...] = ()
     session: str = ""
+    execution: str = ""
 
     def __repr__(self) -> str:
         return f"Request({self.verb.value}, epoch={self.epoch}, reports={len(self.reports)})"
@@ -72,6 +74,7 @@ REQUEST = RecordKind(
             {"name": "epoch", "type": "long"},
             {"name": "reports", "type": {"type": "array", "items": "bytes"}},
             {"name": "session", "type": "string"},
+            {"name": "execution", "type": "string"},
         ],
     },
 )

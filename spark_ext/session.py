@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
@@ -12,6 +12,7 @@ from lakecommit.committers import Facts
 from lakecommit.model import CommitUser, Epoch
 from lakecommit.option_declarations import DELTA_TXN_AUTO_RESET, DELTA_TXN_SETTINGS
 from lakecommit.spark_ext.offsets import EpochOffsets, entries, epoch_offsets
+from lakecommit.spark_ext.plans import batch_reads, stream_reads
 from lakecommit.state.codec import decode_report
 from lakecommit.wire import Request, Verb
 
@@ -28,6 +29,7 @@ class SparkSessions:
         self._runs: dict[CommitUser, str] = {}
         self._names: dict[CommitUser, str] = {}
         self._latest_known: dict[CommitUser, str] = {}
+        self._reads: dict[CommitUser, Sequence[str] | None] = {}
         # py4j keeps a connection for each thread that calls: one for all requests, not one for each.
         self._jvm = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lakecommit-py4j")
 
@@ -52,6 +54,7 @@ class SparkSessions:
             self._names.pop(user, None)
             if name:
                 self._names[user] = name
+            self._reads.pop(user, None)
 
     def ended(self, user: CommitUser, run: str) -> bool:
         """False where a new run of the same query has begun meanwhile: Spark tells of an end late."""
@@ -61,6 +64,7 @@ class SparkSessions:
             del self._runs[user]
             self._names.pop(user, None)
             self._latest_known.pop(user, None)
+            self._reads.pop(user, None)
             return True
 
     def session(self, session_id: str) -> SparkSession:
@@ -84,19 +88,23 @@ class SparkSessions:
         # A batch write takes its transaction when it is planned; what others set in the session later is not its own.
         if request.verb is Verb.PLAN and not request.streaming and not _names_txn((*request.options, *defaults)):
             txn = self._jvm.submit(_delta_txn, spark).result()
+        reads = self._locations_read(spark, request)
         return Facts(
-            defaults, queries, offsets.fingerprint, offsets.planned, offsets.latest or (), names=names, txn=txn
+            defaults,
+            queries,
+            offsets.fingerprint,
+            offsets.planned,
+            offsets.latest or (),
+            names=names,
+            txn=txn,
+            reads=reads,
         )
 
     def _offsets(self, spark: SparkSession, request: Request) -> EpochOffsets:
-        """Any report names the query; whether all of them do is the committer's to check.
-
-        What the sources have is asked for until it is known, which is in the first epoch that a run plans itself.
-        """
-        report = next((data for data in request.reports if data), None)
-        if report is None:
+        """What the sources have is asked for until it is known, which is in the first epoch that a run plans itself."""
+        user = _query_of(request)
+        if user is None:
             return EpochOffsets()
-        user = decode_report(report).attempt.user
         with self._lock:
             run = self._runs.get(user)
             ask = run is not None and self._latest_known.get(user) != run
@@ -106,6 +114,17 @@ class SparkSessions:
             with self._lock:
                 self._latest_known[user] = run
         return offsets
+
+    def _locations_read(self, spark: SparkSession, request: Request) -> Sequence[str] | None:
+        """What a write that is committed reads. A query has one plan for all of a run, so it is asked for once."""
+        if request.verb is Verb.COMMIT_BATCH and request.execution:
+            return self._jvm.submit(batch_reads, spark, request.execution).result()
+        user = _query_of(request) if request.verb is Verb.COMMIT_EPOCH else None
+        if user is None:
+            return None
+        if user not in self._reads:
+            self._reads[user] = self._jvm.submit(stream_reads, spark, user).result()
+        return self._reads[user]
 
     def _read_defaults(self, session_id: str) -> None:
         """Asks the session for its settings, which takes some forty milliseconds: not in an epoch's path."""
@@ -118,6 +137,12 @@ def _defaults(spark: SparkSession) -> Mapping[str, str]:
     return {
         key.removeprefix(SETTING_PREFIX): value for key, value in settings.items() if key.startswith(SETTING_PREFIX)
     }
+
+
+def _query_of(request: Request) -> CommitUser | None:
+    """Any report names the query; whether all of them do is the committer's to check."""
+    report = next((data for data in request.reports if data), None)
+    return None if report is None else decode_report(report).attempt.user
 
 
 def _names_txn(options: Iterable[str]) -> bool:

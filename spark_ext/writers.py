@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -34,6 +34,7 @@ class TaskMessage(WriterCommitMessage):
     """A task's report on its way through Spark to the commit worker."""
 
     report: bytes
+    execution: str = ""
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -53,11 +54,13 @@ class BatchWriter(DataSourceArrowWriter):
         with sentence_first(f"a task of {self}"):
             # Inside foreachBatch the streaming properties of the outer query are set; a batch write has its own
             # identity.
-            attempt = _attempt(self._user, Epoch(0), _context())
+            context = _context()
+            attempt = _attempt(self._user, Epoch(0), context)
+            execution = context.getLocalProperty("spark.sql.execution.id") or ""
             if self._planned.skip:
                 return _message(Report(attempt, skipped=True))
             options = parse_options(self._options, streaming=False, defaults=self._planned.defaults)
-            return _message(run_task(iterator, attempt, self._planned.plan, options))
+            return replace(_message(run_task(iterator, attempt, self._planned.plan, options)), execution=execution)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         with sentence_first(f"committing {self}"):
@@ -75,7 +78,16 @@ class BatchWriter(DataSourceArrowWriter):
             _log.warning("what batch write %s has staged is left to 'lakecommit clean': %s", self._user, error)
 
     def _request(self, verb: Verb, messages: Sequence[WriterCommitMessage | None]) -> Request:
-        return Request(verb, self._options, self._schema, streaming=False, user=self._user, reports=_reports(messages))
+        executions = (message.execution for message in messages if isinstance(message, TaskMessage))
+        return Request(
+            verb,
+            self._options,
+            self._schema,
+            streaming=False,
+            user=self._user,
+            reports=_reports(messages),
+            execution=next(executions, ""),
+        )
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

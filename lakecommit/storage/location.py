@@ -6,7 +6,7 @@ import functools
 import os
 import random as randomness
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from obstore.exceptions import BaseError
@@ -68,6 +68,21 @@ def absolute(location: str) -> str:
     """The same location, meaning the same in every process: a relative path is one of this process's directory."""
     kind, _, path = parse_location(location)
     return os.path.abspath(path) if kind == "local" else location
+
+
+def is_apart(location: str, others: Sequence[str] | None) -> bool:
+    """Whether none of the others is this location or lies below it; False where it is not known what they are."""
+    return others is not None and not any(_is_within(each, location) for each in others)
+
+
+def _is_within(location: str, whole: str) -> bool:
+    try:
+        (kind, bucket, path), (whole_kind, whole_bucket, whole_path) = map(parse_location, (location, whole))
+    except InvalidInput:
+        # It cannot be written to, so that it is not what is written to.
+        return False
+    inside = f"{os.path.abspath('/' + path)}/".startswith(f"{os.path.abspath('/' + whole_path).rstrip('/')}/")
+    return (kind, bucket) == (whole_kind, whole_bucket) and inside
 
 
 # Two openings of one memory location in a process see the same objects.

@@ -40,6 +40,13 @@ def opened(store: FakeStore, clock: FakeClock | None = None) -> DeltaState:
     return state
 
 
+def test_a_version_whose_rows_were_made_from_the_table_is_no_blind_append() -> None:
+    store, clock = FakeStore(), FakeClock()
+    table(store)
+    run(delta_on(store, clock).commit(opened(store, clock), replace(draft(data_file("x.parquet", 1)), blind=False)))
+    assert store.commit(1)[0]["commitInfo"]["isBlindAppend"] is False
+
+
 def test_an_uncontended_commit_is_one_request_and_knows_the_new_state() -> None:
     store, clock = FakeStore(), FakeClock()
     table(store)

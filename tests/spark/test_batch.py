@@ -105,6 +105,27 @@ def test_the_transaction_that_deltas_session_settings_name(spark, tmp_path, sess
     assert ids(spark, table) == [0, 2, 3, 4]
 
 
+@pytest.mark.parametrize("sink", ["delta", "lakecommit"])
+def test_a_write_that_reads_its_own_target_is_no_blind_append(spark, tmp_path, sink):
+    table, other = tmp_path / "orders", tmp_path / "other"
+    for path in (table, other):
+        spark.range(3).write.format("delta").save(str(path))
+
+    def blind(frame) -> bool:
+        frame.write.format(sink).mode("append").save(str(table))
+        return spark.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 1").collect()[0].isBlindAppend
+
+    own, others = (spark.read.format("delta").load(str(path)) for path in (table, other))
+    assert blind(spark.range(3, 5)) and blind(others)
+    assert not blind(own)
+    assert blind(spark.range(5, 6))
+    assert not blind(spark.range(6, 7).join(own, "id", "left_anti"))
+    assert blind(spark.range(7, 8))
+    assert not blind(spark.range(8, 9).where(f"id NOT IN (SELECT id FROM delta.`{table}`)"))
+    # What was collected was read before the write began.
+    assert blind(spark.createDataFrame(own.limit(1).collect(), "id long"))
+
+
 def test_a_batch_without_rows_is_a_version_without_files(spark, tmp_path):
     table = tmp_path / "orders"
     append(spark.range(0), table)

@@ -10,7 +10,7 @@ import pytest
 
 from lakecommit.errors import AccessDenied, InvalidInput
 from lakecommit.storage.base import Found
-from lakecommit.storage.location import absolute, open_store
+from lakecommit.storage.location import absolute, is_apart, open_store
 from lakecommit.storage.retry import RetryPolicy
 from tests.storage.faulty_s3 import InstantClock, faulty_s3
 
@@ -59,6 +59,23 @@ def test_a_colon_that_stands_for_no_scheme(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     for name in ("./s3:/t", "any:t", "day=1:2/t", "1:/t"):
         assert open_store(name, {}).location == os.path.abspath(name)
+
+
+@pytest.mark.parametrize(
+    ("location", "others", "apart"),
+    [
+        ("/data/t", [], True),
+        ("/data/t", None, False),
+        ("/data/t", ["file:/data/t2", "file:/data", "s3a://data/t", "/data/t/../u", "hdfs:/data/t"], True),
+        ("/data/t", ["file:/data/u", "file:/data/t"], False),
+        ("/data/t/", ["file:///data/t/region=EU/x.parquet"], False),
+        ("s3://bucket/t", ["s3a://bucket/t"], False),
+        ("s3://bucket/t", ["s3a://other/t", "gs://bucket/t", "s3://bucket/tt"], True),
+        ("s3://bucket", ["s3://bucket/t"], False),
+    ],
+)
+def test_whether_a_table_is_among_what_was_read(location: str, others: list[str] | None, apart: bool) -> None:
+    assert is_apart(location, others) is apart
 
 
 def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def append(state: DeltaState, draft: Draft, now: Moment) -> Version:
         "operationParameters": dict(draft.operation_parameters),
         "readVersion": state.version,
         "isolationLevel": "Serializable",
-        "isBlindAppend": True,
+        "isBlindAppend": draft.blind,
         "operationMetrics": _metrics(draft),
         "engineInfo": ENGINE_INFO,
         "txnId": draft.txn_id,

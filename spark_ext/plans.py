@@ -1,0 +1,69 @@
+"""Where the query of a write reads from, by Spark's own plan of it.
+
+The classes behind it are internal to Spark. Whatever fails here makes a version that does not say of itself that it is
+a blind append, so it is only logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakecommit.model import CommitUser
+
+# How sources such as Delta's and that of files describe themselves: DeltaSource[s3a://bucket/table].
+_SOURCE = re.compile(r"\w+\[(.+)\]")
+_log = logging.getLogger("lakecommit.spark")
+
+
+def batch_reads(spark: SparkSession, execution: str) -> Sequence[str] | None:
+    """The locations that a batch write reads, which runs as Spark's `execution`; None where they cannot be known."""
+    try:
+        jvm: Any = spark._jvm
+        found = jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution(int(execution))
+        return None if found is None else _locations(found.analyzed())
+    except Exception as error:
+        _log.info("what a batch write reads cannot be known: %s", type(error).__name__)
+        return None
+
+
+def stream_reads(spark: SparkSession, user: CommitUser) -> Sequence[str] | None:
+    """The same for a query that runs, by the plan that all of its epochs have."""
+    try:
+        query = spark.streams.get(user)
+        return None if query is None else _locations(query._jsq.streamingQuery().logicalPlan())
+    except Exception as error:
+        _log.info("what query %s reads cannot be known: %s", user, type(error).__name__)
+        return None
+
+
+def _locations(plan: Any) -> list[str]:
+    """Those of files and tables, in subqueries, too.
+
+    What comes from memory, such as collected rows, has none: it was read before the write began, as with Delta's own.
+    """
+    plans = [plan, *_each(plan.subqueriesAll())]
+    return [location for each in plans for leaf in _each(each.collectLeaves()) for location in _of_leaf(leaf)]
+
+
+def _of_leaf(leaf: Any) -> list[str]:
+    match leaf.getClass().getSimpleName():
+        case "LogicalRelation":
+            relation = leaf.relation()
+            if relation.getClass().getSimpleName() == "HadoopFsRelation":
+                return [path.toString() for path in _each(relation.location().rootPaths())]
+        case "StreamingExecutionRelation":
+            described = _SOURCE.fullmatch(leaf.source().toString())
+            return [described[1]] if described else []
+        case "DataSourceV2Relation":
+            path = leaf.options().get("path")
+            return [] if path is None else [str(path)]
+    return []
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    return (sequence.apply(number) for number in range(sequence.size()))
