@@ -166,7 +166,8 @@ def data_file(path: str, rows: int = 1, **partition_values: str | None) -> DataF
 
 
 def draft(*files: DataFile, txn_id: str = "mine", marks: Iterable[tuple[str, int]] = (), **more: Any) -> Draft:
-    return Draft(txn_id, more.pop("operation", "WRITE"), {"mode": "Append"}, tuple(marks), tuple(files), **more)
+    more = {"operation": "WRITE", "blind": True, **more}
+    return Draft(txn_id, more.pop("operation"), {"mode": "Append"}, tuple(marks), tuple(files), **more)
 
 
 _CHECKPOINT_SCHEMA = pa.schema(
