@@ -32,12 +32,15 @@ def values_at(table: pa.Table, path: Path) -> pa.ChunkedArray:
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
 
+def has_negative_zero(values: pa.ChunkedArray) -> bool:
+    integer, bits = (pa.int32(), -(2**31)) if values.type == pa.float32() else (pa.int64(), -(2**63))
+    return any(pc.any(pc.equal(chunk.view(integer), pa.scalar(bits, integer))).as_py() for chunk in values.chunks)
+
+
 class FloatBounds:
     """The smallest and the largest of the numbers that were added, as Spark orders them; None before there are any.
 
-    NaN is above all others. A zero as upper bound is 0.0, because Spark takes it for equal to -0.0 and some readers
-    skip by an order in which it is larger. As lower bound it is -0.0 only where there is one: delta-spark answers
-    `min(column)` with it.
+    NaN is above all others; the zeros are equal.
     """
 
     def __init__(self) -> None:
@@ -51,11 +54,7 @@ class FloatBounds:
         low, high = found["min"], found["max"]
         if low is None:
             return
-        if low == 0:
-            # There is no number below zero, so that only -0.0 has this reciprocal.
-            reciprocals = pc.divide(pa.scalar(1, values.type), values)
-            low = -0.0 if pc.any(pc.equal(reciprocals, -math.inf)).as_py() else 0.0
-        high = math.nan if with_nan else high or 0.0
+        high = math.nan if with_nan else high
         self.low = low if self.low is None else min(self.low, low, key=_order)
         self.high = high if self.high is None else max(self.high, high, key=_order)
 
@@ -69,10 +68,8 @@ def number_json(number: float) -> str:
     return json.dumps(number)
 
 
-def _order(number: float) -> tuple[bool, float, float]:
-    if math.isnan(number):
-        return True, 0, 0
-    return False, number, math.copysign(1, number)
+def _order(number: float) -> tuple[bool, float]:
+    return (True, 0) if math.isnan(number) else (False, number)
 
 
 def _leaves(fields: Iterable[pa.Field], prefix: Path) -> Iterator[tuple[Path, pa.DataType]]:

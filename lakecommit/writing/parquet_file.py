@@ -192,7 +192,7 @@ class _OpenFile:
         self.event_times: EventTimes | None = None
         self._event_column = event_column
         self._leaves = leaves
-        self._observed = Observed(leaves)
+        self._observed = Observed(leaves, bounded)
         self._footers: list[pq.FileMetaData] = []
         self._sink = pa.PythonFile(self.spool, mode="w")
         self._writer = pq.ParquetWriter(

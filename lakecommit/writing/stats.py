@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakecommit.schema import DataType, Field, Primitive, Struct
-from lakecommit.writing.floats import FloatBounds, Path, number_json, values_at
+from lakecommit.writing.floats import FloatBounds, Path, has_negative_zero, number_json, values_at
 from lakecommit.writing.strings import LongStrings
 
 STRING_PREFIX = 32
@@ -55,12 +55,16 @@ def stats_leaves(fields: Iterable[Field], stats_columns: Iterable[str]) -> tuple
 
 
 class Observed:
-    """What is seen of one file's rows while they are written, for the leaves of which the footer tells too little."""
+    """What is seen of one file's rows while they are written, for the leaves of which the footer tells too little.
 
-    def __init__(self, leaves: tuple[Leaf, ...]) -> None:
-        self._lists = tuple(leaf.path for leaf in leaves if leaf.column is None)
-        self._floats = {leaf.path: FloatBounds() for leaf in leaves if leaf.is_float}
-        self._nulls = dict.fromkeys((*self._lists, *self._floats), 0)
+    Of the floating-point leaves it tells enough, but for the sign of zeros, if they are among the `bounded`.
+    """
+
+    def __init__(self, leaves: tuple[Leaf, ...], bounded: frozenset[Path]) -> None:
+        self._float_leaves = tuple(leaf.path for leaf in leaves if leaf.is_float)
+        self._floats = {path: FloatBounds() for path in self._float_leaves if path not in bounded}
+        self._negative_zeros: set[Path] = set()
+        self._nulls = dict.fromkeys((*(leaf.path for leaf in leaves if leaf.column is None), *self._floats), 0)
         self.long_strings = {leaf.path: LongStrings() for leaf in leaves if leaf.type == Primitive("string")}
         self._groups = 0
 
@@ -71,6 +75,9 @@ class Observed:
             self._nulls[path] += values.null_count
             if path in self._floats:
                 self._floats[path].add(values, with_nan=path in with_nan)
+        for path in self._float_leaves:
+            if path not in self._negative_zeros and has_negative_zero(values_at(table, path)):
+                self._negative_zeros.add(path)
         for path, long_strings in self.long_strings.items():
             long_strings.add(values_at(table, path), self._groups)
         self._groups += 1
@@ -84,6 +91,17 @@ class Observed:
         bounds = self._floats[path]
         return _Bounds(bounds.low, bounds.high, self._nulls[path])
 
+    def signed(self, path: Path, bounds: _Bounds) -> _Bounds:
+        """Bounds of a floating-point leaf by which no reader misses a zero.
+
+        An upper one is 0.0, because Spark takes it for equal to -0.0 and some readers skip by an order in which it is
+        larger. A lower one is -0.0 only where there is one: delta-spark answers `min(column)` with it.
+        """
+        low = bounds.low
+        if low == 0:
+            low = -0.0 if path in self._negative_zeros else 0.0
+        return _Bounds(low, 0.0 if bounds.high == 0 else bounds.high, bounds.nulls)
+
 
 def stats_json(footer: pq.FileMetaData, leaves: tuple[Leaf, ...], observed: Observed) -> str:
     """The file's statistics in the shape of Delta's `add.stats`."""
@@ -95,6 +113,8 @@ def stats_json(footer: pq.FileMetaData, leaves: tuple[Leaf, ...], observed: Obse
         if bounds is None:
             assert leaf.column is not None
             bounds = _bounds_of(footer, leaf.column, observed.long_strings.get(leaf.path))
+        if leaf.is_float:
+            bounds = observed.signed(leaf.path, bounds)
         if bounds.nulls is not None:
             _place(nulls, leaf.path, str(bounds.nulls))
         low = None if bounds.low is None else _low_json(bounds.low, leaf.type)
