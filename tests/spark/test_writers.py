@@ -1,0 +1,97 @@
+"""What writers ask the committer, and what a worker sends to Spark where they fail. Nothing here starts a JVM."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import pytest
+from pyspark.serializers import read_int
+from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.util import handle_worker_exception
+
+from lakecommit.errors import CommitFailed, SchemaMismatch
+from lakecommit.spark_ext import committer_link, failures
+from lakecommit.spark_ext.failures import sentence_first
+from lakecommit.spark_ext.source import LakecommitDataSource
+from lakecommit.wire import Answer, Verb
+
+SCHEMA = StructType([StructField("id", LongType())])
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The verbs of all requests."""
+    verbs = []
+
+    def submit(request):
+        verbs.append(request.verb)
+        return committer_link.Submitted(Answer(), inline=False)
+
+    monkeypatch.setattr(committer_link, "submit", submit)
+    return verbs
+
+
+def test_a_planning_worker_asks_for_a_plan(asked):
+    LakecommitDataSource({"path": "/lake/orders"}).streamWriter(SCHEMA, overwrite=False)
+    assert asked == [Verb.PLAN]
+
+
+def test_a_commit_worker_asks_for_no_plan(asked):
+    """As Spark does it: from a source that was pickled. One that is refused would hide what the commit met."""
+    source = pickle.loads(pickle.dumps(LakecommitDataSource({"path": "/lake/orders"})))
+    source.streamWriter(SCHEMA, overwrite=False).abort([], 7)
+    assert asked == []
+    source.streamWriter(SCHEMA, overwrite=False).commit([], 7)
+    assert asked == [Verb.COMMIT_EPOCH]
+
+
+@pytest.mark.parametrize("error", [SchemaMismatch("no"), RuntimeError("never foreseen")])
+def test_an_abort_of_a_batch_never_hides_why_it_is_called(asked, monkeypatch, error):
+    writer = LakecommitDataSource({"path": "/lake/orders"}).writer(SCHEMA, overwrite=False)
+
+    def fail(request):
+        raise error
+
+    monkeypatch.setattr(committer_link, "submit", fail)
+    writer.abort([None])
+
+
+def sent(error) -> str:
+    """What pyspark's worker sends to the JVM."""
+    out = io.BytesIO()
+    try:
+        raise error
+    except Exception as raised:
+        handle_worker_exception(raised, out)
+    out.seek(0)
+    assert read_int(out) == -2
+    return out.read(read_int(out)).decode()
+
+
+def failed(error) -> Exception:
+    with pytest.raises(Exception) as failure, sentence_first("a task of a write to /lake/orders"):
+        raise error
+    return failure.value
+
+
+@pytest.fixture(autouse=True)
+def a_worker_of_its_own(monkeypatch):
+    """Which ends, with its environment."""
+    monkeypatch.setenv(failures._WITHOUT_FRAMES, "")
+
+
+def test_a_worker_sends_our_sentence_alone():
+    error = failed(SchemaMismatch("column a is missing; add it"))
+    assert sent(error) == "lakecommit.errors.SchemaMismatch: column a is missing; add it\n"
+
+
+def test_what_nobody_foresaw_is_a_sentence_with_its_frames_below():
+    error = failed(ZeroDivisionError("by zero"))
+    assert isinstance(error, CommitFailed)
+    first, *frames = sent(error).splitlines()
+    assert first.startswith(
+        "lakecommit.errors.CommitFailed: a task of a write to /lake/orders failed with ZeroDivisionError: by zero; run"
+    )
+    assert any("test_writers.py" in line for line in frames)
+    assert not any("Traceback" in line for line in frames)
