@@ -19,6 +19,7 @@ from lakecommit.cli.recover_queries import delta_format, new_id
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.errors import InvalidInput, LakecommitError
 from lakecommit.formats.base import TableState, marks_of
+from lakecommit.formats.delta.names import LOG
 from lakecommit.housekeeping.batches import DeadBatch
 from lakecommit.housekeeping.objects import NamedFiles
 from lakecommit.housekeeping.queries import Cleaned, QueryCleanUp
@@ -28,6 +29,7 @@ from lakecommit.model import CommitUser, is_batch
 from lakecommit.parallel import in_parallel
 from lakecommit.state import layout
 from lakecommit.storage.base import Store
+from lakecommit.storage.local import abandoned_halves, remove_halves
 from lakecommit.storage.location import open_store
 
 RELEASE_MINUTES = RELEASE_AGE_MS // 60_000
@@ -81,6 +83,8 @@ class CleanOutput:
     older_than_ms: int
     applied: bool
     users: tuple[UserFigures, ...]
+    halves: int = 0
+    """Files that killed writers left half written in the log's directory on local disk."""
 
     @property
     def well(self) -> bool:
@@ -92,6 +96,7 @@ class CleanOutput:
             "olderThanMs": self.older_than_ms,
             "applied": self.applied,
             "users": [_user_data(user) for user in self.users],
+            "halfWrittenVersions": self.halves,
         }
 
     def render(self) -> RenderableType:
@@ -101,7 +106,10 @@ class CleanOutput:
             verb = "deleted" if self.applied else "would be deleted"
             columns = ("commit user", "", "#lost files", "#bytes", "#manifests", "#released epochs")
             parts += [text(f"{verb}:"), table(columns, [_row(user) for user in found])]
-        else:
+        if self.halves:
+            verb = "were deleted" if self.applied else "would be deleted"
+            parts.append(text(f"{self.halves} half-written versions, which killed writers left in {LOG}, {verb}"))
+        if not (found or self.halves):
             parts.append(text("there is nothing to clean up"))
         kept = [user for user in self.users if user.stays]
         if kept:
@@ -116,7 +124,7 @@ class CleanOutput:
             problems.append(text(f"{unconfirmed} deletions are not confirmed by the store", "red"))
             problems.append(self._again("run it again"))
         parts += [text(""), *problems] if problems else []
-        if found and not self.applied:
+        if (found or self.halves) and not self.applied:
             parts += [text(""), self._again("nothing was changed; to delete this")]
         return Group(*parts)
 
@@ -143,7 +151,10 @@ async def clean(
             figures = await _figures(store, state, found, older_than_ms, clock.wall_ms())
             done.append(await _applied(cleaner, found, figures) if apply and found.found else figures)
             step()
-    return CleanOutput(store.location, older_than_ms, apply, tuple(done))
+    halves = abandoned_halves(store.location, LOG, DEAD_AFTER_MS / 1000)
+    return CleanOutput(
+        store.location, older_than_ms, apply, tuple(done), remove_halves(halves) if apply else len(halves)
+    )
 
 
 def _age_ms(_: click.Context, __: click.Parameter, given: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from lakecommit import commands
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.environment import Check, Verdict, environment_checks
 from lakecommit.cli.output import show, table, text
@@ -19,7 +21,9 @@ from lakecommit.clock import SystemClock
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.delta.log import open_table
 from lakecommit.formats.delta.state import DeltaState
-from lakecommit.state.layout import ROOT
+from lakecommit.housekeeping.whole_table import DEAD_AFTER_MS
+from lakecommit.model import CommitUser, is_batch
+from lakecommit.state.layout import ROOT, parse_manifest_path
 from lakecommit.storage.base import AlreadyThere, Create, Created, CreateOutcome, Delete, Store
 from lakecommit.storage.location import open_store
 
@@ -67,9 +71,44 @@ async def table_checks(store: Store, probe_id: str) -> list[Check]:
     what = "no table yet" if found is None else f"Delta table at version {found.version}"
     checks = [Check("store", Verdict.OK, f"{store.location}: reachable, {what}"), _can_append(store, found)]
     try:
-        return [*checks, await create_if_absent(store, f"{ROOT}/doctor/{probe_id}")]
+        return [
+            *checks,
+            await create_if_absent(store, f"{ROOT}/doctor/{probe_id}"),
+            await cleaned_up(store, SystemClock().wall_ms()),
+        ]
     except LakecommitError as error:
         return [*checks, Check("create-if-absent", Verdict.FAILED, f"the probe object cannot be written: {error}")]
+
+
+async def cleaned_up(store: Store, now_ms: int) -> Check:
+    """Whether somebody cleans up behind the writers: a committer in the driver does, an inline one does not.
+
+    The newest epoch of each commit user stays in any case.
+    """
+    name, old = "clean-up", Counter[tuple[str, int]]()
+    newest: dict[str, int] = {}
+    async for page in store.list(f"{ROOT}/users"):
+        for info in page:
+            parsed = parse_manifest_path(info.path)
+            if parsed is not None:
+                user, epoch = str(parsed[0].user), int(parsed[0].epoch)
+                newest[user] = max(epoch, newest.get(user, epoch))
+                old[user, epoch] += now_ms - info.modified_ms > DEAD_AFTER_MS
+    # A batch write has one epoch, which goes once it is committed or dead.
+    left = {
+        key: count for key, count in old.items() if count and (is_batch(CommitUser(key[0])) or key[1] < newest[key[0]])
+    }
+    if not left:
+        return Check(name, Verdict.OK, "no state is left that is older than a day and not needed")
+    users = len({user for user, _ in left})
+    return Check(
+        name,
+        Verdict.WARNING,
+        f"{sum(left.values())} manifests of {users} commit users are older than a day",
+        f"{commands.command('status', store.location)} says whether epochs are pending; otherwise nobody cleans up "
+        "here, as where lakecommit.register(spark) is not called: run from time to time "
+        f"{commands.command('clean', store.location, '--apply')}",
+    )
 
 
 class CreateAndDelete(Create, Delete, Protocol):

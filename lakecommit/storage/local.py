@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 STAGED_SUFFIXES = 8
@@ -58,6 +59,31 @@ class LocalTree:
                 _remove_abandoned(parent)
                 os.rmdir(parent)
                 parent = os.path.dirname(parent)
+
+
+def abandoned_halves(location: str, directory: str, older_than_s: float) -> list[str]:
+    """Files that killed writes left in a directory of `location`, nobody having written to them for so long.
+
+    Their names may be there or not: a half is never read, and is no object for any store. One that somebody who slept
+    since then still wants to link fails there, and looks again. None where `location` is not on local disk.
+    """
+    found: list[str] = []
+    with contextlib.suppress(OSError), os.scandir(os.path.join(location, directory)) as entries:
+        for entry in entries if os.path.isabs(location) else ():
+            with contextlib.suppress(OSError):
+                if _HALF.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > older_than_s:
+                    found.append(entry.path)
+    return sorted(found)
+
+
+def remove_halves(paths: Sequence[str]) -> int:
+    """How many of them are gone."""
+    gone = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            gone += 1
+    return gone
 
 
 def _remove_abandoned(directory: str) -> None:

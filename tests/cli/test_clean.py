@@ -1,6 +1,8 @@
 import asyncio
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -218,6 +220,7 @@ def test_the_json_form(lake, invoke_json):
                 "problems": [],
             }
         ],
+        "halfWrittenVersions": 0,
     }
 
 
@@ -243,3 +246,22 @@ def test_progress_is_shown_on_a_terminal_only(lake):
     assert lost <= lake.files()
     assert "cleaning" in on_a_terminal([*script, "--apply"])
     assert not lost & lake.files()
+
+
+def test_half_written_versions_of_killed_writers_go_when_nobody_can_be_writing_them(lake, invoke, invoke_json):
+    """What obstore leaves where it is killed between writing `name#1` and giving it its name."""
+    lake.commit(QUERY, 0, [0])
+    log = lake.root / "_delta_log"
+    old, young = log / f"{1:020d}.json#1", log / f"{2:020d}.json#1"
+    for half in (old, young):
+        half.write_text("half")
+    two_days_ago = time.time() - 48 * 3600
+    os.utime(old, (two_days_ago, two_days_ago))
+    shown = invoke("clean", lake.location).stdout
+    assert "1 half-written versions" in shown
+    assert "add --apply" in shown
+    assert old.exists()
+    assert invoke_json("clean", lake.location, "--apply")["halfWrittenVersions"] == 1
+    assert not old.exists()
+    assert young.exists(), "somebody may be writing it"
+    assert lake.ids() == [0]

@@ -10,6 +10,7 @@ from lakecommit.cli.doctor import create_if_absent, table_checks
 from lakecommit.cli.environment import Verdict, check_delta_jar, check_java, check_workers
 from lakecommit.errors import AccessDenied
 from lakecommit.storage.base import AlreadyThere, Busy, Created, Unknown
+from tests.cli.lakes import BATCH, QUERY, Lake
 
 GOOD = {**os.environ, "PYSPARK_PYTHON": sys.executable}
 
@@ -63,7 +64,7 @@ def test_a_store_that_says_nothing_definite():
 
 def test_a_table_on_local_disk(table):
     table.commit_epoch(0)
-    store, append, create = asyncio.run(table_checks(table.store, "probe"))
+    store, append, create, _ = asyncio.run(table_checks(table.store, "probe"))
     assert (store.verdict, append.verdict, create.verdict) == (Verdict.OK, Verdict.OK, Verdict.OK)
     assert "Delta table at version 1" in store.facts
     assert asyncio.run(table.store.get("_lakecommit/doctor/probe")) is None
@@ -142,7 +143,17 @@ def test_the_exit_code_says_whether_all_is_well(table, tmp_path, invoke, invoke_
     report = invoke_json("doctor", table.location)
     assert report["healthy"] is True
     names = [check["name"] for check in report["checks"]]
-    assert names == ["python", "java", "spark", "workers", "delta jar", "store", "append", "create-if-absent"]
+    assert names == [
+        "python",
+        "java",
+        "spark",
+        "workers",
+        "delta jar",
+        "store",
+        "append",
+        "create-if-absent",
+        "clean-up",
+    ]
     assert invoke("doctor", table.location).stdout.endswith("\n\nall good\n")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     program(tmp_path / "bin" / "java", "exit 1")
@@ -157,11 +168,39 @@ def test_a_table_that_cannot_be_appended_to(table):
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["identityColumns", "fromTheFuture"]}
     body = json.dumps({"protocol": protocol}).encode()
     asyncio.run(table.store.put("_delta_log/00000000000000000001.json", body))
-    _, append, create = asyncio.run(table_checks(table.store, "probe"))
+    _, append, create, _ = asyncio.run(table_checks(table.store, "probe"))
     assert (append.verdict, create.verdict) == (Verdict.FAILED, Verdict.OK)
     assert "fromTheFuture" in append.facts
 
 
 def test_a_table_that_is_not_there_yet(table):
-    _, append, _ = asyncio.run(table_checks(table.store, "probe"))
+    _, append, _, _ = asyncio.run(table_checks(table.store, "probe"))
     assert append.facts == "the first write creates the table"
+
+
+def clean_up_check(lake):
+    return next(each for each in asyncio.run(table_checks(lake.store, "probe")) if each.name == "clean-up")
+
+
+def test_state_that_nobody_cleans_up_is_named_with_what_to_do(tmp_path, invoke):
+    """As behind writers without a committer in the driver."""
+    lake = Lake(tmp_path / "table", hours=48)
+    for epoch in range(3):
+        lake.commit(QUERY, epoch, [epoch])
+    check = clean_up_check(lake)
+    assert check.verdict is Verdict.WARNING
+    assert check.facts == "2 manifests of 1 commit users are older than a day"
+    assert f"lakecommit clean {lake.location} --apply" in check.remedy
+    invoke("clean", lake.location, "--apply")
+    assert clean_up_check(lake).verdict is Verdict.OK, "the newest epoch stays, and is no reason to worry"
+
+
+def test_a_dead_batch_write_is_named_and_a_young_one_is_not(tmp_path):
+    lake = Lake(tmp_path / "table", hours=48)
+    lake.commit(QUERY, 0, [1])
+    lake.run_tasks(BATCH, 0, [2])
+    assert clean_up_check(lake).facts == "1 manifests of 1 commit users are older than a day"
+    young = Lake(tmp_path / "young", hours=2)
+    young.commit(QUERY, 0, [1])
+    young.run_tasks(BATCH, 0, [2])
+    assert clean_up_check(young).verdict is Verdict.OK
