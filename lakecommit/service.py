@@ -140,7 +140,7 @@ class CommitterService:
             try:
                 await asyncio.wait_for(self._committers.drain(), timeout)
             except asyncio.TimeoutError:
-                left = "; ".join(line for line, _, _ in _pending_lines(self._committers))
+                left = "; ".join(_pending_lines(self._committers))
                 raise StillPending(
                     f"after {timeout:g} s {left}; wait longer, or let the query's next epoch commit it"
                 ) from None
@@ -204,7 +204,7 @@ class CommitterService:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     async def _say_what_is_left(self) -> None:
-        for line, location, user in _pending_lines(self._committers):
+        for line, location, user in _pending_of(self._committers):
             _log.warning(
                 "the process ends while %s; the next start of the query commits it, or: %s",
                 *(line, command("recover", location, "--user", user, "--apply")),
@@ -328,7 +328,11 @@ def _limit_silence(peer: connection.Connection, seconds: float) -> None:
         duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
 
 
-def _pending_lines(committers: Committers) -> list[tuple[str, str, CommitUser]]:
+def _pending_lines(committers: Committers) -> list[str]:
+    return [line for line, _, _ in _pending_of(committers)]
+
+
+def _pending_of(committers: Committers) -> list[tuple[str, str, CommitUser]]:
     """What is pending in words, the table and the query."""
     known = [
         (f"{load.epochs} epochs ({load.files} files) of query {user} are pending in {location}", location, user)

@@ -98,8 +98,8 @@ def test_the_cleaner_keeps_what_nobody_can_tell_a_listener_otherwise_and_says_so
         output = await clean(lake.store, lake.clock, apply=True, as_json=True)
         assert await sealed(lake) == [0, 1, 2]
         (stays,) = output.users[0].stays
-        assert stays.reason.startswith("2 epochs that a listener was not told of")
-        assert stays.reason.endswith(f"delete its directory below _lakecommit/users/{QUERY}/listeners")
+        assert stays.sentence.startswith("2 epochs that a listener was not told of")
+        assert stays.sentence.endswith(f"delete its directory below _lakecommit/users/{QUERY}/listeners")
         recorder = Recorder()
         committer = lake.committer(recorder)
         await lake.epoch(committer, 3)
