@@ -8,6 +8,7 @@ from lakecommit.epoch_ranges import ranges
 from lakecommit.errors import ContradictoryState, CorruptState
 from lakecommit.formats.base import made_anew
 from lakecommit.model import CommitUser, Epoch
+from lakecommit.parallel import in_parallel
 from lakecommit.presence import discard_command, missing_files
 from lakecommit.stored_epochs import ReadState, StoredSeal, read_pending
 
@@ -31,7 +32,8 @@ async def another_table(
     if not staged:
         return made_anew(location, sealed_for, table_id, f" Nothing of query {user} is pending.")
     epochs = [each.seal.epoch for each in staged]
-    lost = {each.seal.epoch for each in staged if await _is_lost(store, each)}
+    found = await in_parallel(lambda each: _is_lost(store, each), staged)
+    lost = {each.seal.epoch for each, is_lost in zip(staged, found, strict=True) if is_lost}
     what = f" Query {user} has sealed {_figures(staged)} for the old table, and this one does not have them."
     if not lost:
         everything = discard_command(location, user, epochs, table_id)

@@ -189,7 +189,8 @@ DECLARATIONS: tuple[Declaration, ...] = (
         None,
         "",
         "the id of the table as it is now, as the error names it",
-        "Lets a query go on in a table that was made anew; what it has pending is added. The error says how much.",
+        "Lets a query go on in a table that was made anew, and adds what it has pending: the error says how much. "
+        "Leave it out again afterwards.",
     ),
     Declaration(
         "commitWait",
