@@ -113,9 +113,8 @@ class Queries:
         waited_for = {user for user, run in self._runs.items() if run.waiting or run.pressed}
         pending = {user for user, progress in self._progress.items() if progress.pending}
         unread = {user for user, run in self._runs.items() if run.unread}
-        # While a seal is under way nothing is forgotten: it could not be told any more whose it is.
-        sealing = {user for user, progress in self._progress.items() if progress.sealing is not None}
-        return frozenset((self._doubted & (waited_for | pending) | unread) - sealing)
+        found = self._doubted & (waited_for | pending) | unread
+        return frozenset(user for user in found if not self.is_sealing(user))
 
     @property
     def unsettled(self) -> bool:
@@ -126,6 +125,12 @@ class Queries:
     def unsure(self) -> frozenset[CommitUser]:
         """Queries that may have more pending than is known, now that it cannot be read."""
         return frozenset(self._failures.keys() | {user for user, run in self._runs.items() if run.unread})
+
+    def is_sealing(self, user: CommitUser) -> bool:
+        """Whether a seal of the run is under way: what is known of the query is not forgotten meanwhile, since then
+        nobody could tell any more what the seal is of."""
+        progress = self._progress.get(user)
+        return progress is not None and progress.sealing is not None and self._runs[user].begun
 
     def knows(self, user: CommitUser) -> bool:
         return user in self._progress and user not in self._doubted and self.table.state is not None
@@ -379,6 +384,7 @@ class Queries:
                     self._clock.wall_ms(),
                     self.keep,
                     settings.given_up,
+                    -1 if self.table.state is None else self.table.state.version,
                 )
                 return marks, found
             except (CorruptState, ContradictoryState):

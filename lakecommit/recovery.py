@@ -29,7 +29,8 @@ from lakecommit.housekeeping.objects import (
     read_files,
     without_the_tables,
 )
-from lakecommit.housekeeping.queries import Cleaned
+from lakecommit.housekeeping.queries import Cleaned, QueryCleaner, problem_of
+from lakecommit.housekeeping.replaced import commit_again
 from lakecommit.listening.places import place_paths
 from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, Seal, own_mark_id
 from lakecommit.presence import check_present
@@ -170,6 +171,50 @@ async def give_up(
     manifests = await list_manifests(store, user)
     left = await read_files(store, [each for epoch in going for each in manifests.get(epoch, ())])
     return await delete(store, await without_the_tables(table_format, left), ())
+
+
+async def replaced_epochs(
+    store: RecoverStore, table_format: TableFormat[Any], table: TableState, user: CommitUser, clock: Clock
+) -> tuple[QueryCleaner, Sequence[Epoch]]:
+    """The epochs whose version somebody wrote over, and who looked for them. `table` was read before."""
+    cleaner = QueryCleaner(store, table_format, user, clock)
+    found = await cleaner.survey(table, ask_all=True)
+    for problem in problem_of(found):
+        raise ContradictoryState(problem)
+    return cleaner, found.replaced
+
+
+async def commit_replaced(
+    store: RecoverStore,
+    table_format: TableFormat[Any],
+    user: CommitUser,
+    *,
+    clock: Clock,
+    new_id: Callable[[], str],
+    accepted_table_id: str | None = None,
+) -> list[int]:
+    """Commits again what was in versions that somebody wrote over; returns the versions that hold it now."""
+    table: TableState | None = await table_format.open()
+    if table is None:
+        return []
+    cleaner, left = await replaced_epochs(store, table_format, table, user, clock)
+    versions: list[int] = []
+    while left:
+        table, again = await commit_again(
+            store,
+            table_format,
+            cleaner.versions,
+            user,
+            left,
+            table,
+            new_id=new_id,
+            accepted_table_id=accepted_table_id,
+        )
+        if not again:
+            break
+        versions.append(table.version)
+        left = [epoch for epoch in left if epoch not in again]
+    return versions
 
 
 async def discard(

@@ -62,8 +62,12 @@ async def replay(
     now_ms: int,
     keep: Keep,
     given_up: Collection[Epoch] = (),
+    head: int = -1,
 ) -> Replay:
     """Reads what is pending for `user` in a table whose marks are `marks`; `keep` gets the manifests.
+
+    An epoch may have been in a version, up to `head`, that somebody has written over since, and with it the mark: then
+    others may have compacted its files meanwhile. Of those they are not added again.
 
     Of winners and manifests only some are in memory at a time, however many are pending. Epochs of `given_up` are kept
     without any. Raises `ContradictoryState` where a seal with rows lies between the own mark and the mark (somebody
@@ -92,12 +96,42 @@ async def replay(
         if not identity.anew:
             _check_mark_not_missing(table_format.location, user, marks, sealed)
     check_dense(user, marks, sealed, anew=identity.anew)
+    taken = await _Taken.since(table_format, head, marks, user, pending)
+    kept: list[SealedEpoch] = []
     for window in _windows(pending, WINDOW_FILES):
         whole = [_without_winners(each) if each.seal.epoch in given_up else each for each in await seals.whole(window)]
-        for each, staged in zip(whole, await _read_window(store, whole), strict=True):
-            pending_of(user, each.seal.epoch, staged.manifests)
+        for each, staged in zip(whole, await taken.without(await _read_window(store, whole)), strict=True):
+            files = pending_of(user, each.seal.epoch, staged.manifests)
+            # An epoch that is given up is one with files all the same: its version says that they are left out.
+            totals = each.seal.totals if each.seal.epoch in given_up else files.totals
             keep(user, each.seal.epoch, staged.bodies)
-    return Replay(newest, sealed)
+            kept.append(replace(each.as_sealed_epoch(), totals=totals))
+    return Replay(newest, tuple(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Which files of pending epochs the log names all the same. `names` is None where it is asked for each of them."""
+
+    table_format: TableFormat[Any]
+    names: frozenset[str] | None
+
+    @classmethod
+    async def since(
+        cls, table_format: TableFormat[Any], head: int, marks: Marks, user: CommitUser, pending: Sequence[StoredSeal]
+    ) -> _Taken:
+        with_files = [each.seal.sealed_ms for each in pending if each.seal.totals.files]
+        if not with_files or head < 0:
+            return cls(table_format, frozenset())
+        return cls(table_format, await table_format.removed_since(head, marks, user, min(with_files)))
+
+    async def without(self, window: Sequence[Staged]) -> list[Staged]:
+        paths = [file.path for staged in window for manifest in staged.manifests for file in manifest.files]
+        if self.names is None:
+            named = await self.table_format.ever_named_files(paths)
+        else:
+            named = frozenset(path for path in paths if path.rpartition("/")[2] in self.names)
+        return [staged.without(named) for staged in window] if named else list(window)
 
 
 def _windows(pending: Sequence[StoredSeal], limit: int) -> Iterator[Sequence[StoredSeal]]:
@@ -259,8 +293,9 @@ async def _check_never_held(
         if held:
             raise ContradictoryState(
                 f"epochs {held[:20]} of query {user} are in the table, but its mark is not: the table expires marks "
-                "(delta.setTransactionRetentionDuration) and the query was off for longer; nothing was committed; "
-                "start the query with a new checkpointLocation from the offsets that follow, and unset the property",
+                "(delta.setTransactionRetentionDuration) and the query was off for longer, or another writer wrote "
+                "over the version that set it; nothing was committed; start the query with a new checkpointLocation "
+                "from the offsets that follow, and unset the property",
                 entry="marks-expired",
             )
     if not whole and now_ms - pending[0].seal.sealed_ms > CLEANED_UP_AFTER_MS:

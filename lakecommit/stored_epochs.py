@@ -5,8 +5,8 @@ What they say together, and against the table's marks, is for `replay`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Protocol
 
@@ -57,6 +57,14 @@ class Staged:
             tuple(chain.from_iterable(each.bodies for each in staged)),
             tuple(chain.from_iterable(each.manifests for each in staged)),
         )
+
+    def without(self, paths: Collection[str]) -> Staged:
+        """The same without these files, as manifests of what is left."""
+        left = [
+            replace(each, files=tuple(file for file in each.files if file.path not in paths)) for each in self.manifests
+        ]
+        left = [each for each in left if each.files]
+        return Staged(tuple(codec.encode_manifest(each) for each in left), tuple(left))
 
 
 class ManifestMissing(CorruptState):

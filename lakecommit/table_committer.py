@@ -23,13 +23,13 @@ from lakecommit.committer import EMPTY_EPOCHS_PER_SNAPSHOT, Progress, done_epoch
 from lakecommit.drafts import TableSettings, Txn, batch_pending
 from lakecommit.errors import InvalidInput, LakecommitError, StoreError
 from lakecommit.formats.base import TableFormat, WritePlan
-from lakecommit.housekeeping.replaced import commit_again
 from lakecommit.housekeeping.table import TableHousekeeper
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import Listening
 from lakecommit.model import CommitUser, Epoch, Report, Totals
 from lakecommit.pending_files import PendingFiles
 from lakecommit.queries import Queries, Run
+from lakecommit.rewriting import Rewriting
 from lakecommit.sealing import NOT_KNOWN, Offsets, Sealer
 from lakecommit.snapshots import Snapshot, Snapshots
 from lakecommit.storage.base import Store
@@ -79,10 +79,8 @@ class TableCommitter:
 
         `listening` tells the listeners of the table, if there are any, of each snapshot.
         """
-        self._store = store
         self._format = table_format
         self._clock = clock
-        self._new_id = new_id
         self._queries = Queries(store, table_format, clock, files or PendingFiles())
         self._table = self._queries.table
         self._told = told
@@ -98,6 +96,15 @@ class TableCommitter:
             told=self._tell,
         )
         self._housekeeper = TableHousekeeper(store, table_format, clock, self._listening.told_up_to)
+        self._rewriting = Rewriting(
+            store,
+            table_format,
+            self._queries,
+            self._housekeeper,
+            clock=clock,
+            new_id=new_id,
+            commit=self._snapshots.wake,
+        )
         self._sealer = Sealer(
             store,
             self._queries,
@@ -149,7 +156,8 @@ class TableCommitter:
     ) -> Planned:
         async with self._queries.turn:
             for user in queries:
-                self._queries.settle_doubt(user)
+                if not self._queries.is_sealing(user):
+                    self._queries.settle_doubt(user)
             unknown = self._unknown(queries)
             if self._table.state is None or afresh or unknown:
                 await self._queries.look_anew()
@@ -171,7 +179,12 @@ class TableCommitter:
         return [
             user
             for user in queries
-            if not (self._queries.knows(user) or user in self._unreadable or self._queries.has_failed(user))
+            if not (
+                self._queries.knows(user)
+                or self._queries.is_sealing(user)
+                or user in self._unreadable
+                or self._queries.has_failed(user)
+            )
         ]
 
     def _planned(self, schema: str, settings: TableSettings, txn: Txn | None) -> Planned:
@@ -271,6 +284,7 @@ class TableCommitter:
             try:
                 await self._table.create_if_missing(schema, settings)
                 version = await commit_batch(self._table, self._format, self._queries.presence, pending, settings, txn)
+                self._rewriting.batch_committed(pending, settings, txn)
             finally:
                 # The table has moved on; what is remembered of queries must not stay behind.
                 self._queries.see_marks()
@@ -294,55 +308,7 @@ class TableCommitter:
         Never fails: what goes wrong is logged and tried again with the next step.
         """
         self._listening.see(self._table.state)
-        noticed = await self._housekeeper.step(self._table.state)
-        try:
-            if noticed.rewritten:
-                await self._look_after_rewriting()
-            for user, epochs in noticed.replaced.items():
-                await self._commit_again(user, epochs)
-        except Exception as error:
-            unexpected = not isinstance(error, LakecommitError)
-            _log.warning(
-                "versions of %s were written over by another writer, and their epochs cannot be committed again yet: "
-                "%s; it is tried again",
-                *(self._format.location, error),
-                exc_info=unexpected,
-            )
-
-    async def _look_after_rewriting(self) -> None:
-        """The newest version that was known is another writer's now: what was in it is pending again."""
-        _log.warning(
-            "the newest version of %s that was known was written over by another writer, whose writes to the log carry "
-            "no condition; what it held is committed again",
-            self._format.location,
-        )
-        async with self._queries.turn:
-            await self._queries.look()
-        self._snapshots.wake()
-
-    async def _commit_again(self, user: CommitUser, epochs: Sequence[Epoch]) -> None:
-        """Commits epochs once more whose versions somebody wrote over, as many as fit a version."""
-        queries, run = self._queries, self._queries.runs.get(user)
-        async with queries.turn:
-            await queries.read_anew()
-            if queries.table.state is None:
-                return
-            queries.table.state, again = await commit_again(
-                self._store,
-                self._format,
-                self._housekeeper.versions_of(user),
-                user,
-                epochs,
-                queries.table.state,
-                new_id=self._new_id,
-                accepted_table_id=None if run is None else run.settings.accepted_table_id,
-            )
-        if again:
-            _log.warning(
-                "epochs %s of query %s are committed again, in version %d of %s: their version was written over",
-                *(list(again)[:20], user, self._table.known.version, self._format.location),
-            )
-        self._snapshots.wake()
+        await self._rewriting.make_up(await self._housekeeper.step(self._table.state))
 
     async def drain(self) -> None:
         """Has all that is pending committed, whatever the cadence, and waits for it. Raises what made it fail.

@@ -22,7 +22,7 @@ from lakecommit.formats.base import TableState, marks_of
 from lakecommit.formats.delta.names import LOG
 from lakecommit.housekeeping.batches import DeadBatch
 from lakecommit.housekeeping.objects import NamedFiles
-from lakecommit.housekeeping.queries import Cleaned, QueryCleanUp
+from lakecommit.housekeeping.queries import Cleaned, QueryCleanUp, problem_of
 from lakecommit.housekeeping.whole_table import DEAD_AFTER_MS, TableCleaner, UserCleanUp
 from lakecommit.inspection import user_status, users
 from lakecommit.model import CommitUser, is_batch
@@ -209,7 +209,9 @@ async def _figures(
         until = second(now_ms + older_than_ms)
         reason = f"all of it: this batch write has written in the last {age}; at the latest it can go after {until}"
         return replace(figures, stays=(Stays(reason),))
-    figures = replace(figures, problems=tuple(f"{problem}; it is kept" for problem in found.lost.damaged.values()))
+    unknown = list(problem_of(found)) if isinstance(found, QueryCleanUp) else []
+    problems = (*(f"{problem}; it is kept" for problem in found.lost.damaged.values()), *unknown)
+    figures = replace(figures, problems=problems)
     files, size_bytes = await _present(store, found.lost)
     figures = replace(figures, files=files, size_bytes=size_bytes)
     match found:
@@ -236,6 +238,9 @@ async def _stays(store: Store, state: TableState, found: QueryCleanUp, now_ms: i
     if status.passed:
         reason = f"{len(status.passed)} epochs that another sink went past"
         reasons.append(Stays(reason, hint("to commit them", *recover, "--apply")))
+    if found.replaced:
+        reason = f"{len(found.replaced)} epochs whose version another writer wrote over: the query commits them again"
+        reasons.append(Stays(reason, hint("to commit them without it", *recover, "--apply")))
     if status.pending:
         reason = f"{len(status.pending)} pending epochs: the query commits them when it runs"
         reasons.append(Stays(reason, hint("to commit them without it", *recover, "--apply")))

@@ -99,6 +99,7 @@ class RecoverOutput:
 
 _COLUMNS = ("commit user", "left over", "epochs", "#files", "#rows", "#bytes", "")
 _STATES = {
+    "replaced": "replaced: another writer wrote over its version",
     "missing": "missing: another sink went past it",
     "repeated": "repeated: another sink ran it itself",
     "passed": "another sink went past it",

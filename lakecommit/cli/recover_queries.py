@@ -17,9 +17,10 @@ from lakecommit.formats.delta import DeltaFormat, DeltaState
 from lakecommit.inspection import user_status, users
 from lakecommit.model import CommitUser, Epoch, Marks, is_batch
 from lakecommit.presence import FilesGone, check_present, damaged, missing_files, reason_to_look, refusal
-from lakecommit.recovery import LeftOver, commit_passed, left_over
+from lakecommit.recovery import LeftOver, commit_passed, commit_replaced, left_over, replaced_epochs
 from lakecommit.replay import Identity, replay
 from lakecommit.storage.base import Store
+from lakecommit.stored_epochs import read_pending, read_seal
 from lakecommit.table_committer import TableCommitter
 
 MAX_LOOKS = 5
@@ -27,7 +28,8 @@ MAX_LOOKS = 5
 
 @dataclass(frozen=True, slots=True)
 class EpochFigures:
-    """An epoch that is left over. `state` is `pending`, `missing`, `repeated`, or `passed` where that is not known."""
+    """An epoch that is left over. `state` is `pending`, `missing`, `repeated`, or `passed` where that is not known;
+    `replaced` where somebody wrote over its version."""
 
     epoch: Epoch
     state: str
@@ -113,7 +115,8 @@ class Recovery:
             try:
                 found = await left_over(self._store, self._format, table, user)
                 await self._check(table, found)
-                return QueryRecovery(user, marks, _epochs_of(found))
+                replaced = await self._replaced(table, user)
+                return QueryRecovery(user, marks, (*replaced, *_epochs_of(found)))
             except LakecommitError as error:
                 problem = error
             if marks == before:
@@ -128,6 +131,14 @@ class Recovery:
         try:
             passed = await commit_passed(self._store, self._format, query.user, new_id, self._accepted)
             versions += [] if passed is None else [passed]
+            versions += await commit_replaced(
+                self._store,
+                self._format,
+                query.user,
+                clock=self._clock,
+                new_id=new_id,
+                accepted_table_id=self._accepted,
+            )
             committer = TableCommitter(
                 self._store, self._format, clock=self._clock, new_id=new_id, random=random.random
             )
@@ -138,6 +149,19 @@ class Recovery:
             remedy = self._remedy(query.user, error)
             return replace(query, versions=tuple(versions), problem=str(error), remedy=remedy)
         return replace(query, versions=tuple(versions))
+
+    async def _replaced(self, table: DeltaState, user: CommitUser) -> list[EpochFigures]:
+        """The epochs whose version somebody wrote over. Raises what keeps them from being committed again."""
+        _, epochs = await replaced_epochs(self._store, self._format, table, user, self._clock)
+        figures = []
+        for epoch in epochs:
+            pending = await read_pending(self._store, (await read_seal(self._store, user, epoch)).seal)
+            if pending.plan is not None:
+                self._format.check(table, WritePlan.from_json(pending.plan), self._accepted)
+            await check_present(self._store, self._format.location, [pending])
+            totals = pending.totals
+            figures.append(EpochFigures(epoch, "replaced", totals.files, totals.rows, totals.size_bytes))
+        return figures
 
     async def _check(self, table: DeltaState, found: LeftOver) -> None:
         """Raises what `apply` would. The marks are taken for what they are once the passed epochs are committed."""

@@ -206,6 +206,13 @@ class TableFormat(Protocol[S]):
     async def ever_named(self, attempts: Collection[AttemptId]) -> LogAttempts:
         """The same for all files of `attempts`, and for what the log has ever named, as far back as it goes."""
 
+    async def ever_named_files(self, paths: Collection[str]) -> frozenset[str]:
+        """Which of `paths`, data files of lakecommit, the log has ever named, as far back as it goes. Expensive."""
+
+    async def removed_since(self, head: int, own: Marks, user: CommitUser, sealed_ms: int) -> frozenset[str] | None:
+        """Base names of lakecommit's files that versions up to `head` remove, back to the one that set the own mark of
+        `user`, or to those that were there when an epoch was sealed. None where the log does not go back so far."""
+
     async def tags(self, first: int) -> Sequence[VersionTag]:
         """The versions from `first` on that are there, in order: one listing, however many they are."""
 

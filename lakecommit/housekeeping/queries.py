@@ -155,8 +155,9 @@ class QueryCleaner:
                 self._due_ms = None
         return cleaned
 
-    async def survey(self, known: TableState | None = None) -> QueryCleanUp:
-        """What there is to delete."""
+    async def survey(self, known: TableState | None = None, *, ask_all: bool = False) -> QueryCleanUp:
+        """What there is to delete, and what was written over: with `ask_all` among all that is left of the query, else
+        among what is about to go, or young."""
         now = Moment.of(self._clock)
         table = await (self._format.open() if known is None else self._format.look(known))
         marks = marks_of(table, self._user)
@@ -173,7 +174,12 @@ class QueryCleaner:
         told = await self._told(self._user) if due else None
         released = due if committed is None or told is None else releasable(standings, min(committed, told), young)
         untold = len(due) - len(released)
-        presence = await self._presence(table, standings, released, committed)
+        done = [epoch for epoch, at in standings.items() if at is Standing.DONE]
+        # What is old and stays was asked about before, or will be when it goes; it costs nothing where its version is
+        # known.
+        young_or_known = {epoch for epoch in done if committed is None or epoch > committed} | self.versions.known(done)
+        wanted = done if ask_all else [epoch for epoch in done if epoch in released or epoch in young_or_known]
+        presence = await self._presence(table, wanted)
         newest = max(links, default=None)
         swept = {epoch for epoch in links if epoch > self._swept or (epoch == newest and epoch not in young)}
         judged = {epoch for epoch in swept.union(released) if epoch in manifests}
@@ -207,7 +213,8 @@ class QueryCleaner:
             newest_seal=newest,
             replaced=[seal.epoch for seal in presence.lost],
             unknown=presence.unknown,
-            rewritten=known is not None and table is not None and table.rewritten != known.rewritten,
+            rewritten=presence.rewritten
+            or (known is not None and table is not None and table.rewritten != known.rewritten),
             quiet=not (young or presence.lost or presence.unknown)
             and links.keys() | manifests.keys() <= {newest, *released, *(n.attempt.epoch for n in unsealed)},
         )
@@ -230,27 +237,16 @@ class QueryCleaner:
             manifests=deleted.manifests,
             seals=len(seals) - len(left),
             unconfirmed=deleted.unconfirmed + len(left),
-            problems=(*clean_up.lost.damaged.values(), *_problem_of(clean_up)),
+            problems=(*clean_up.lost.damaged.values(), *problem_of(clean_up)),
             replaced=tuple(clean_up.replaced),
             rewritten=clean_up.rewritten,
         )
 
-    async def _presence(
-        self,
-        table: TableState | None,
-        standings: Mapping[Epoch, Standing],
-        released: Collection[Epoch],
-        committed: Epoch | None,
-    ) -> Presence:
-        """Whether the epochs that are about to go, and those whose snapshot is young, are in the log.
-
-        Others were asked about before, or will be when they go.
-        """
-        done = [epoch for epoch, at in standings.items() if at is Standing.DONE]
-        wanted = [epoch for epoch in done if epoch in released or committed is None or epoch > committed]
+    async def _presence(self, table: TableState | None, epochs: Collection[Epoch]) -> Presence:
+        """Whether epochs that are done by the marks are in the log."""
         if table is None:
             return Presence({})
-        return await judge(self._store, self._format, self.versions, self._user, wanted, table)
+        return await judge(self._store, self._format, self.versions, self._user, epochs, table)
 
     def _committed_long_ago(self, table: TableState | None, marks: Marks, now: Moment) -> Epoch | None:
         """The newest epoch whose snapshot is older than twice the deadline of an upload.
@@ -357,7 +353,8 @@ def _is_long_held(epoch: Epoch, presence: Presence, now: Moment) -> bool:
     return since_ms is not None and now.wall_ms - since_ms > RELEASE_AGE_MS
 
 
-def _problem_of(clean_up: QueryCleanUp) -> Iterator[str]:
+def problem_of(clean_up: QueryCleanUp) -> Iterator[str]:
+    """What cannot be told of a query, if there is anything."""
     if clean_up.unknown:
         yield (
             f"epochs {list(clean_up.unknown)[:20]} of query {clean_up.user} are done by the mark, but the log names no "

@@ -9,7 +9,7 @@ after the mark is in none, whichever versions are written over.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lakecommit.formats.base import Committed, Holding, TableFormat, TableState, WritePlan, marks_of
@@ -18,7 +18,7 @@ from lakecommit.model import CommitUser, Draft, Epoch, Pending, Seal, own_mark_i
 from lakecommit.parallel import in_parallel
 from lakecommit.presence import check_present
 from lakecommit.storage.base import Get
-from lakecommit.stored_epochs import ReadState, find_seal, read_pending
+from lakecommit.stored_epochs import ManifestMissing, ReadState, find_seal, read_pending
 
 # A version takes as many epochs as have no more files than this, or one.
 FILES_PER_VERSION = 10_000
@@ -28,13 +28,16 @@ MAX_CONFLICTS = 20
 @dataclass(frozen=True, slots=True)
 class Presence:
     """`held` are epochs that are in the table, with the time of the version that shows it, 0 where it is long ago.
+    `rewritten` says that the marks in `table` are not in the log any more.
 
-    `lost` were in a version that somebody wrote over. Of those in `unknown` the log cannot tell any more.
+    `lost` were in a version that somebody wrote over, with the files that the log does not name. Of those in `unknown`
+    it cannot tell any more.
     """
 
     held: Mapping[Epoch, int]
-    lost: tuple[Seal, ...] = ()
+    lost: tuple[Pending, ...] = ()
     unknown: tuple[Epoch, ...] = ()
+    rewritten: bool = False
 
 
 async def judge(
@@ -53,21 +56,65 @@ async def judge(
     found = await versions.find(done, table.version)
     if not found.missing:
         return Presence(found.since_ms)
-    return await _judge_missing(store, table_format, user, found)
+    return await _judge_missing(store, table_format, versions, user, found, table)
 
 
-async def _judge_missing(store: Get, table_format: TableFormat[Any], user: CommitUser, found: Whereabouts) -> Presence:
+async def _judge_missing(
+    store: Get,
+    table_format: TableFormat[Any],
+    versions: OwnVersions,
+    user: CommitUser,
+    found: Whereabouts,
+    table: TableState,
+) -> Presence:
     missing = sorted(found.missing)
     stored = await in_parallel(lambda epoch: find_seal(store, user, epoch), missing)
     # One whose seal has gone meanwhile was released by somebody who asked the same.
     seals = [each.seal for each in stored if each is not None and each.seal.totals.files]
-    named = (await table_format.ever_named([winner for seal in seals for winner in _attempts(seal)])).attempts
-    lost = tuple(seal for seal in seals if named.isdisjoint(_attempts(seal)))
-    epochs = {seal.epoch for seal in lost}
-    held = {**found.since_ms, **{epoch: 0 for epoch in missing if epoch not in epochs}}
+    pending = await _read_pending(store, table_format, seals)
+    named = await table_format.ever_named_files([file.path for each in pending for file in each.files])
+    # Others may have compacted some of its files before its version was written over.
+    left = [replace(each, files=tuple(file for file in each.files if file.path not in named)) for each in pending]
+    lost = tuple(each for each in left if each.files)
+    epochs = {each.epoch for each in lost}
+    # The mark may have gone back with a version: then epochs after it are pending again, also those without rows.
+    own = await _own_mark_now(table_format, user) if max(missing) > found.own else max(missing)
+    held = [epoch for epoch in missing if epoch not in epochs and epoch <= own]
+    since_ms = await _since(table_format, table, found) if held else 0
+    seen = {epoch: versions.first_seen(epoch, since_ms) for epoch in held}
+    rewritten = own < max(missing)
     if found.decided:
-        return Presence(held, lost)
-    return Presence(held, (), tuple(sorted(epochs)))
+        return Presence({**found.since_ms, **seen}, lost, rewritten=rewritten)
+    return Presence({**found.since_ms, **seen}, (), tuple(sorted(epochs)), rewritten)
+
+
+async def _own_mark_now(table_format: TableFormat[Any], user: CommitUser) -> int:
+    own = marks_of(await table_format.open(), user).own
+    return -1 if own is None else own
+
+
+async def _since(table_format: TableFormat[Any], table: TableState, found: Whereabouts) -> int:
+    """When those were written, at the latest, that the log names and no version of ours holds.
+
+    Long ago where it was cleaned up since, unless there are new versions: they may just have been committed again.
+    """
+    newer = await table_format.tags(table.version)
+    moved = any(tag.version > table.version for tag in newer)
+    return max((tag.modified_ms for tag in newer), default=0) if found.decided or moved else 0
+
+
+async def _read_pending(store: Get, table_format: TableFormat[Any], seals: Sequence[Seal]) -> list[Pending]:
+    """The files of the winners. Manifests go when an epoch is released, which may have been broken off: then the log
+    names its attempts. Raises `ManifestMissing` where it does not."""
+    pending: list[Pending] = []
+    for seal in seals:
+        try:
+            pending.append(await read_pending(store, seal))
+        except ManifestMissing:
+            attempts = [winner.attempt for winner in seal.winners if winner.manifests]
+            if not (await table_format.ever_named(attempts)).attempts:
+                raise
+    return pending
 
 
 async def commit_again(
@@ -91,7 +138,7 @@ async def commit_again(
         marks = marks_of(table, user)
         reached = [each for each in epochs if marks.own is not None and each <= marks.own]
         lost = (await judge(store, table_format, versions, user, reached, table)).lost
-        pending = await _as_many_as_fit(store, lost)
+        pending = _as_many_as_fit(lost)
         if not pending:
             return table, ()
         for plan in {each.plan for each in pending if each.plan is not None}:
@@ -120,16 +167,12 @@ def _draft(txn_id: str, table: TableState, user: CommitUser, pending: Sequence[P
     )
 
 
-async def _as_many_as_fit(store: ReadState, seals: Sequence[Seal]) -> list[Pending]:
+def _as_many_as_fit(lost: Sequence[Pending]) -> list[Pending]:
     taken: list[Pending] = []
     room = FILES_PER_VERSION
-    for seal in seals:
-        if taken and seal.totals.files > room:
+    for each in lost:
+        if taken and len(each.files) > room:
             break
-        taken.append(await read_pending(store, seal))
-        room -= seal.totals.files
+        taken.append(each)
+        room -= len(each.files)
     return taken
-
-
-def _attempts(seal: Seal) -> list[Any]:
-    return [winner.attempt for winner in seal.winners if winner.manifests]

@@ -30,11 +30,12 @@ _log = logging.getLogger("lakecommit.housekeeping")
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
     """`since_ms` says, by the store's clock, when the version was written that holds an epoch. `missing` are those
-    that no version holds; `decided`, that every version was asked that could."""
+    that no version holds; `decided`, that every version was asked that could. `own` is the newest own mark in them."""
 
     since_ms: Mapping[Epoch, int]
     missing: frozenset[Epoch] = frozenset()
     decided: bool = True
+    own: int = -1
 
 
 class OwnVersions:
@@ -45,12 +46,21 @@ class OwnVersions:
         self._user = user
         self._known: dict[int, Holding] = {}
         self._turn = asyncio.Lock()
+        self._seen_ms: dict[Epoch, int] = {}
 
     def note(self, version: int, holding: Holding) -> None:
         """A version that was just committed."""
         self._known[version] = holding
         while len(self._known) > MAX_NOTED:
             del self._known[min(self._known)]
+
+    def first_seen(self, epoch: Epoch, at_ms: int) -> int:
+        """Since when an epoch is known to be in the log, which no version of ours says: at first, since `at_ms`."""
+        return self._seen_ms.setdefault(epoch, at_ms)
+
+    def known(self, epochs: Collection[Epoch]) -> frozenset[Epoch]:
+        """Those of `epochs` whose version is remembered."""
+        return _held(self._known.values(), frozenset(epochs))
 
     async def find(self, wanted: Collection[Epoch], head: int) -> Whereabouts:
         """Where the epochs in `wanted` are, in a table whose newest version is `head`.
@@ -77,11 +87,13 @@ class OwnVersions:
             tags, replaced = await self._check(epochs, head)
             decided = decided and not replaced
         since_ms: dict[Epoch, int] = {}
+        own = -1
         for version, tag in tags.items():
             if version in self._known:
+                own = max(own, *(each for each in [self._known[version].own, -1] if each is not None))
                 for epoch in _held([self._known[version]], epochs):
                     since_ms[epoch] = min(tag.modified_ms, since_ms.get(epoch, tag.modified_ms))
-        return Whereabouts(since_ms, epochs - since_ms.keys(), decided)
+        return Whereabouts(since_ms, epochs - since_ms.keys(), decided, own)
 
     async def _search(self, missing: frozenset[Epoch], head: int) -> bool:
         """Reads back from `head` until all epochs are found that no known version holds; whether no older version can
@@ -119,7 +131,7 @@ class OwnVersions:
         kept = [number for number in self._known if number > newest or (number >= first and number in tags)]
         self._known = {number: self._known[number] for number in kept}
         listed = [(number, each) for number, each in self._known.items() if number in tags]
-        other = [number for number, each in listed if not _same(each.etag, tags[number].etag)]
+        other = [number for number, each in listed if not same_etag(each.etag, tags[number].etag)]
         replaced: list[int] = []
         for number, found in zip(other, await in_parallel(self._read, other), strict=True):
             before = self._known.pop(number)
@@ -144,6 +156,6 @@ def _held(holdings: Iterable[Holding], epochs: frozenset[Epoch]) -> frozenset[Ep
     )
 
 
-def _same(known: str | None, listed: str | None) -> bool:
+def same_etag(known: str | None, listed: str | None) -> bool:
     """Whether two ETags are equal; a listing may leave the quotes out."""
     return known is not None and listed is not None and known.strip('"') == listed.strip('"')

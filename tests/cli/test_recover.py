@@ -148,6 +148,20 @@ def test_epochs_that_another_sink_ran_itself_are_dropped(lake, invoke, invoke_js
     assert "nothing is left over" in invoke("recover", lake.location).stdout
 
 
+def test_epochs_whose_version_another_writer_wrote_over_are_committed_again(lake, invoke, invoke_json):
+    for epoch in range(3):
+        lake.commit(QUERY, epoch, [epoch])
+    (lake.root / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"commitInfo": {"operation": "WRITE"}}))
+    assert lake.ids() == [0, 2]
+    cleaned = user_of(invoke_json("clean", lake.location, "--apply"), QUERY)
+    assert any("recover" in reason for reason in cleaned["stays"]), cleaned
+    assert "replaced: another writer wrote over its version" in invoke("recover", lake.location).stdout
+    user = user_of(invoke_json("recover", lake.location, "--apply"), QUERY)
+    assert ([each["epoch"] for each in user["replaced"]], user["versions"]) == ([1], [4])
+    assert lake.ids() == [0, 1, 2]
+    assert "nothing is left over" in invoke("recover", lake.location, "--apply").stdout
+
+
 def test_passed_and_pending_epochs_are_committed_in_this_order(lake, invoke_json):
     lake.seal(QUERY, 0, [0])
     lake.seal(QUERY, 1, [1])

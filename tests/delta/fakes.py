@@ -79,7 +79,7 @@ class FakeStore:
         for at in range(0, len(paths), self.page_size):
             page = paths[at : at + self.page_size]
             self.requests.append(("list", page[0]))
-            yield [ObjectInfo(path, len(self.objects[path]), 0) for path in page]
+            yield [ObjectInfo(path, len(self.objects[path]), 0, etag_of(self.objects[path])) for path in page]
 
     def put_commit(self, version: int, *actions: Mapping[str, Any]) -> None:
         self.objects[f"_delta_log/{version:020d}.json"] = lines(*actions)

@@ -122,6 +122,23 @@ def test_what_is_there_before_an_epoch_that_is_gone_is_committed(table):
     run(scenario())
 
 
+def test_what_was_given_up_of_the_old_table_is_not_taken_for_lost_in_the_new_one(table):
+    async def scenario():
+        for epoch in (0, 1):
+            await table.epoch(table.committer(), epoch, [epoch])
+        await make_anew(table)
+        given_up = replace(ACCEPTING, given_up=frozenset({Epoch(0), Epoch(1)}))
+        await table.committer().commit_pending(QUERY, given_up)
+        committer = table.committer()
+        await accepted_epoch(table, 2, [2], committer)
+        for minutes in (1, 21):
+            table.pass_minutes(minutes)
+            await committer.tidy()
+        assert await table.ids() == [2]
+
+    run(scenario())
+
+
 def test_a_running_query_gets_the_same_message(table):
     async def scenario():
         committer = table.committer()

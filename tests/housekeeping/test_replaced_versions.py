@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 
+from lakecommit.drafts import Txn
+from lakecommit.housekeeping import batch_versions
+from lakecommit.model import CommitUser
 from tests.committer.conftest import QUERY, SCHEMA, SETTINGS
 
 
@@ -90,5 +94,53 @@ def test_nothing_is_released_on_the_strength_of_a_version_that_is_not_ours_any_m
         assert next(path for path in await table.state() if path.startswith("seals/")) == f"seals/{1:020d}.avro"
         await committer.tidy()
         assert await table.ids() == [0, 1, 2, 3]
+
+    run(scenario())
+
+
+async def write_batch(table, committer, ids, txn=None):
+    user = CommitUser(f"batch-{uuid.uuid4()}")
+    planned = await committer.plan(SCHEMA, SETTINGS, afresh=True)
+    reports = [await table.report(planned, 0, 0, ids, user=user)]
+    return await committer.commit_batch(user, reports, schema=SCHEMA, settings=SETTINGS, txn=txn)
+
+
+def test_a_batch_write_is_committed_again_while_its_process_lives(table):
+    async def scenario():
+        committer = table.committer()
+        for number in range(3):
+            await write_batch(table, committer, [number])
+        await committer.tidy()
+        await write_over(table, 2)
+        assert await table.ids() == [0, 2]
+        for _ in range(2):
+            table.pass_minutes(1)
+            await committer.tidy()
+            assert await table.ids() == [0, 1, 2]
+        table.pass_minutes(25)
+        await committer.tidy()
+        table.store.counts.clear()
+        await committer.tidy()
+        assert not table.store.counts, "in the end nobody asks any more"
+
+    run(scenario())
+
+
+def test_a_batch_write_that_cannot_be_committed_again_is_reported(table, monkeypatch, caplog):
+    """Its txnVersion was written by somebody else since, or its files are too many to be remembered."""
+
+    async def scenario():
+        committer = table.committer()
+        await write_batch(table, committer, [0])
+        await write_batch(table, committer, [1], Txn("app", 1))
+        await write_over(table, 2, {"txn": {"appId": "app", "version": 1, "lastUpdated": 1}})
+        await committer.tidy()
+        assert "version 2 of" in caplog.text and "written by others" in caplog.text
+        monkeypatch.setattr(batch_versions, "MAX_FILES", 0)
+        await write_batch(table, committer, [2])
+        await write_over(table, 3)
+        await committer.tidy()
+        assert "version 3 of" in caplog.text and "too many files" in caplog.text
+        assert await table.ids() == [0]
 
     run(scenario())

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from . import cleaning_faults, expiry_faults, listening_faults, pending_faults, vacuum_faults  # noqa: F401 (they register their own)
+from . import (  # noqa: F401 (they register their own)
+    cleaning_faults,
+    expiry_faults,
+    listening_faults,
+    overwriting_faults,
+    pending_faults,
+    vacuum_faults,
+)
 from .faults import FAULTS
 
 __all__ = ["FAULTS"]

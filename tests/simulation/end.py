@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .batch import BatchWork
+from .model import Model
 from .spark import Query
 from .violations import Violation
 from .world import World
@@ -35,7 +36,9 @@ def _check_rows(world: World, queries: list[Query], works: list[BatchWork], fore
         for user, epoch in log.given_up:
             expected -= set(query.rows(epoch)) if user == query.user else set()
         mark = log.marks.get(query.user, -1)
-        pending = [epoch for epoch in range(mark + 1, query.epochs) if query.rows(epoch)]
+        # What somebody had compacted before its version was written over is in the table without a mark.
+        held = {epoch for user, epoch in log.once_committed - log.lost if user == query.user}
+        pending = [epoch for epoch in range(mark + 1, query.epochs) if query.rows(epoch) and epoch not in held]
         if pending:
             raise Violation(f"epochs {pending} of {query.user} are pending at the end")
     for work in works:
@@ -56,23 +59,31 @@ def left_over(world: World) -> str | None:
     """
     model = world.model
     for path in world.objects.bodies:
-        if path.startswith("_") or model.log.is_forgotten(model.users_of.get(path, "")):
+        user = model.users_of.get(path, "")
+        if path.startswith("_") or _is_unknown(model, user):
             continue
-        if path not in model.log.ever_added:
+        if path not in model.log.ever_added and path not in model.log.foreign_files:
             return f"a file that the table does not name: {path}"
     newest: dict[str, int] = {}
     for user, epoch in model.stored_seals:
         newest[user] = max(epoch, newest.get(user, -1))
     for user, epoch in model.stored_seals:
-        if model.log.is_forgotten(user):
+        if _is_unknown(model, user):
             continue
         # Epochs after the mark have no rows at the end: the next mark would cover them.
         if epoch != newest[user] and epoch <= model.log.marks.get(user, -1):
             return f"the seal of epoch {epoch} of {user}"
     for path, manifest in model.manifests.items():
         user, epoch = manifest.owner.user, manifest.owner.epoch
-        if model.log.is_forgotten(user):
+        if _is_unknown(model, user):
             continue
         if user in model.batches or (epoch != newest.get(user) and epoch <= model.log.marks.get(user, -1)):
             return f"a manifest: {path}"
     return None
+
+
+def _is_unknown(model: Model, user: str) -> bool:
+    """Whether nobody can tell what may go of a query: its mark has expired, or went back behind what is there."""
+    log = model.log
+    rewound = any(name == user and epoch > log.marks.get(user, -1) for name, epoch in log.once_committed)
+    return rewound or log.is_forgotten(user) or model.has_lost(user)

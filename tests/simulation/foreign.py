@@ -7,16 +7,20 @@ Each of its commits is one moment: what it does between two moments is nobody's 
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
 
 from .names import body_of
 from .process import WALL_START_MS
-from .profile import HOUR_MS
+from .profile import HOUR_MS, MINUTE_MS
 from .world import World
 
 FIRST_ROW = 900_000_000
 # A log is never cleaned of versions that are younger: Delta's own limit is an hour, its default thirty days.
 OLD_VERSION_MS = HOUR_MS
+FIRST_OVERWRITING_ROW = 950_000_000
+# How late a PUT without a condition takes effect: before the state of what it writes over may be released.
+LONGEST_OVERWRITE_MS = 19 * MINUTE_MS
 MAINTENANCE = 5
 MAINTAINED_MS = 30 * HOUR_MS
 
@@ -88,6 +92,7 @@ class ForeignWriter:
         name = f"_delta_log/{log.version:020d}.checkpoint.0000-{self._number}.json"
         world.objects.put(name, _lines(actions), None)
         world.objects.put("_delta_log/_last_checkpoint", json.dumps({"version": log.version}).encode(), None)
+        log.checkpointed = log.version
         world.note("foreign", "writes a checkpoint of", f"_delta_log/{log.version:020d}.json")
         world.count("log checkpoints")
         if world.profile.clean_log:
@@ -129,6 +134,48 @@ class ForeignWriter:
         world.note("foreign", what, path)
         world.count("foreign commits")
         world.objects.put(path, _lines([info, *actions]), None)
+
+
+class Overwriter:
+    """A Delta writer whose log PUT carries no condition, as delta-spark's on S3: it takes the version after the newest
+    that it has seen, and its PUT takes effect when it likes, whatever is there by then."""
+
+    def __init__(self, world: World, rng: Random, rows: set[int]) -> None:
+        self._world = world
+        self._rng = rng
+        self._rows = rows
+        self._number = 0
+
+    def version_created(self, version: int) -> None:
+        """Somebody has created a version: this one has seen the log before that, and has not yet put its own."""
+        world = self._world
+        if self._number >= world.profile.overwrites * world.chaos or self._rng.random() < 0.6:
+            return
+        scale_ms = (2_000, MINUTE_MS, LONGEST_OVERWRITE_MS)[int(self._rng.random() * 3)]
+        self._number += 1
+        late_ms = 1 + int(self._rng.random() * scale_ms)
+        world.loop.at(world.loop.now + late_ms, self._takes_effect, version, self._number)
+
+    def _takes_effect(self, version: int, number: int) -> None:
+        world, log = self._world, self._world.model.log
+        path = f"_delta_log/{version:020d}.json"
+        there = world.objects.bodies.get(path)
+        if there is None or b"STREAMING UPDATE" not in there[0]:
+            # It was cleaned up; or what foreign writers do to each other, which is their own affair.
+            return
+        row, file = FIRST_OVERWRITING_ROW + number, f"part-over-{number}.parquet"
+        body = body_of([row])
+        log.foreign_files.add(file)
+        world.objects.put(file, body, None)
+        add = {"path": file, "partitionValues": {}, "size": len(body), "modificationTime": 0, "dataChange": True}
+        actions: list[dict[str, Any]] = [
+            {"commitInfo": {"operation": "WRITE", "txnId": f"overwriting-{number}"}},
+            {"add": {**add, "stats": json.dumps({"numRecords": 1})}},
+        ]
+        world.note("overwriter", "writes over", path)
+        world.objects.write_over(path, _lines(actions))
+        if log.version_rewritten(version, _lines(actions)):
+            self._rows.add(row)
 
 
 def _lines(actions: list[dict[str, Any]]) -> bytes:

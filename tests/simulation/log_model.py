@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .names import owner_of_data, rows_of
@@ -40,6 +41,15 @@ class LogModel:
         self.given_up: set[tuple[str, int]] = set()
         # The actions that a checkpoint of this version holds of data files.
         self.file_actions: dict[str, dict[str, Any]] = {}
+        # Versions as they are, and the newest that a checkpoint has: what is written over before it changes nothing.
+        self._bodies: list[bytes] = []
+        self.on_version: Callable[[int], None] = lambda version: None
+        self.checkpointed = -1
+        # Epochs that were ever in the table; those that are not any more, since their version was written over; and
+        # since when those are in it that were committed again.
+        self.once_committed: set[tuple[str, int]] = set()
+        self.lost: set[tuple[str, int]] = set()
+        self._again_ms: dict[tuple[str, int], int] = {}
 
     def mark_at(self, user: str, version: int) -> int:
         """The mark of `user` as of `version`."""
@@ -47,6 +57,10 @@ class LogModel:
 
     def epoch_done_ms(self, user: str, epoch: int) -> int | None:
         """When the snapshot that holds `epoch` was made, as it says itself: it may have landed later."""
+        if (user, epoch) in self.lost:
+            return None
+        if (user, epoch) in self._again_ms:
+            return self._again_ms[user, epoch]
         return next((at for _, mark, at in self._history.get(user, ()) if mark >= epoch), None)
 
     def mark_in(self, user: str, version: int) -> int | None:
@@ -72,6 +86,7 @@ class LogModel:
         if number != self.version + 1:
             raise Violation(f"version {number} is created after version {self.version}")
         self.version = number
+        self._bodies.append(body)
         marks: dict[str, int] = {}
         txns: dict[str, dict[str, Any]] = {}
         adds: list[dict[str, Any]] = []
@@ -95,8 +110,60 @@ class LogModel:
         self._go_back_where_nothing_is_repeated(marks, info)
         self.txns.update(txns)
         self._check_files(number, marks, adds, info)
-        self._check_runs(number, marks, info, who)
+        if "replaced" in info.get("lakecommit", {}):
+            self._world.count("versions that were committed again")
+        else:
+            self._check_runs(number, marks, info, who)
         self._move(number, marks)
+        self.on_version(number)
+
+    def version_rewritten(self, number: int, body: bytes) -> bool:
+        """Somebody's PUT without a condition takes effect over a version that is there; whether that matters.
+
+        Not where a checkpoint has what was there before: whoever opens the table begins with it.
+        """
+        self._world.count("versions written over")
+        if number <= self.checkpointed:
+            return False
+        self._bodies[number] = body
+        self.metadata, self.protocol, self.marks, self.txns = {}, {}, {}, {}
+        self.rows, self.live, self.ever_added, self.file_actions = {}, {}, {}, {}
+        for version, each in enumerate(self._bodies):
+            self._replay(version, each)
+        self.lost = {
+            (user, epoch)
+            for user, epoch in self.once_committed
+            if not self.ever_added.keys() >= set(self._model.seals[user, epoch].files)
+        }
+        self._model.watermarks.rewound(self.marks)
+        if self.lost:
+            self._world.count("times that epochs were lost")
+        if any(self.marks.get(user, -1) >= epoch for user, epoch in self.lost):
+            self._world.count("times that epochs were lost before the mark")
+        return True
+
+    def _replay(self, number: int, body: bytes) -> None:
+        """What a version makes of the table. A file that it removes need not be there any more."""
+        actions = [next(iter(json.loads(line).items())) for line in body.splitlines()]
+        for kind, action in actions:
+            if kind == "remove":
+                for row in self.live.pop(action["path"], ()):
+                    del self.rows[row]
+                self.ever_added.setdefault(action["path"], number)
+                self.file_actions[action["path"]] = {"remove": action}
+            elif kind == "metaData":
+                self.metadata = action
+            elif kind == "protocol":
+                self.protocol = action
+            elif kind == "txn":
+                self.marks[action["appId"]] = action["version"]
+                self.txns[action["appId"]] = action
+        for action in (action for kind, action in actions if kind == "add"):
+            path = action["path"]
+            self.live[path] = rows_of(self._world.objects.bodies[path][0])
+            self.rows.update(dict.fromkeys(self.live[path], path))
+            self.ever_added.setdefault(path, number)
+            self.file_actions[path] = {"add": action}
 
     def _go_back_where_nothing_is_repeated(self, marks: dict[str, int], info: dict[str, Any]) -> None:
         """What may be set again since it has expired: fences, and marks of queries that had no rows so far."""
@@ -143,7 +210,11 @@ class LogModel:
                 user = self._model.users_of[path]
                 by_epoch.setdefault((user, owner_of_data(path, user).epoch), []).append(path)
         self._give_up(number, info)
-        self._check_streams(number, marks, by_epoch)
+        again = info.get("lakecommit", {}).get("replaced", {})
+        if again:
+            self._check_again(number, marks, by_epoch, again)
+        else:
+            self._check_streams(number, marks, by_epoch, info)
         self._check_batches(number, by_epoch, info)
 
     def _give_up(self, number: int, info: dict[str, Any]) -> None:
@@ -154,7 +225,57 @@ class LogModel:
                 self.given_up.add((user, epoch))
                 self._world.count("epochs given up")
 
-    def _check_streams(self, number: int, marks: dict[str, int], by_epoch: dict[tuple[str, int], list[str]]) -> None:
+    def _check_again(
+        self,
+        number: int,
+        marks: dict[str, int],
+        by_epoch: dict[tuple[str, int], list[str]],
+        again: dict[str, list[int]],
+    ) -> None:
+        """Exactly epochs that are lost, under marks that were reached once."""
+        for user, epochs in again.items():
+            mark = marks.get(user, -1)
+            if not (mark == marks.get(OWN + user) and mark >= max(epochs) and (user, mark) in self.once_committed):
+                raise Violation(f"version {number} commits epochs {epochs} of {user} again, under the marks {marks}")
+            for epoch in epochs:
+                if (user, epoch) not in self.lost:
+                    raise Violation(f"version {number} commits epoch {epoch} of {user} again, which is not lost")
+                self._check_epoch(number, user, epoch, by_epoch)
+
+    def _check_epoch(self, number: int, user: str, epoch: int, by_epoch: dict[tuple[str, int], list[str]]) -> None:
+        model = self._model
+        seal = model.stored_seals.get((user, epoch))
+        if seal is None or not seal.counts:
+            raise Violation(f"version {number} passes epoch {epoch} of {user}, which has no seal")
+        added = by_epoch.pop((user, epoch), [])
+        if (user, epoch) in self.given_up and not added:
+            return
+        # Where its version was written over, somebody may have compacted some of its files before.
+        there = [path for path in model.files_of(seal) if path in self.ever_added and path not in added]
+        if there and (user, epoch) not in self.once_committed:
+            raise Violation(f"version {number} leaves out files of epoch {epoch} of {user}: {there}")
+        if sorted([*added, *there]) != sorted(model.files_of(seal)):
+            raise Violation(f"version {number} adds other files of epoch {epoch} of {user} than were sealed")
+        rows = {row for path in added for row in self.live[path]}
+        rows |= {row for path in there for row in rows_of(self._world.objects.bodies[path][0])}
+        if rows != model.epochs[user, epoch][1]:
+            raise Violation(f"version {number} adds other rows of epoch {epoch} of {user} than were planned")
+        self._world.count("epochs committed")
+        if (user, epoch) in self.once_committed:
+            self._again_ms[user, epoch] = self._world.loop.now
+        self.once_committed.add((user, epoch))
+        self.lost.discard((user, epoch))
+
+    def _first_of(self, user: str, info: dict[str, Any]) -> int:
+        """The first epoch of a run: the one after the mark, unless that has gone back with versions that were written
+        over, which whoever commits need not know yet."""
+        first = self.marks.get(user, -1) + 1
+        said: int = info["lakecommit"]["epochs"].get(user, [first])[0]
+        return said if all((user, epoch) in self.once_committed for epoch in range(first, said)) else first
+
+    def _check_streams(
+        self, number: int, marks: dict[str, int], by_epoch: dict[tuple[str, int], list[str]], info: dict[str, Any]
+    ) -> None:
         """4. committed once, in order: exactly the winners of the epochs that the marks pass over, both marks."""
         model = self._model
         for app, mark in marks.items():
@@ -167,24 +288,13 @@ class LogModel:
                 raise Violation(f"version {number} moves one of the two marks of {user} without the other")
             if app != user:
                 continue
-            for epoch in range(self.marks.get(user, -1) + 1, mark + 1):
-                seal = model.stored_seals.get((user, epoch))
-                if seal is None or not seal.counts:
-                    raise Violation(f"version {number} passes epoch {epoch} of {user}, which has no seal")
-                added = by_epoch.pop((user, epoch), [])
-                if (user, epoch) in self.given_up and not added:
-                    continue
-                if sorted(added) != sorted(model.files_of(seal)):
-                    raise Violation(f"version {number} adds other files of epoch {epoch} of {user} than were sealed")
-                rows = {row for path in added for row in self.live[path]}
-                if rows != model.epochs[user, epoch][1]:
-                    raise Violation(f"version {number} adds other rows of epoch {epoch} of {user} than were planned")
-                self._world.count("epochs committed")
+            for epoch in range(self._first_of(user, info), mark + 1):
+                self._check_epoch(number, user, epoch, by_epoch)
 
     def _check_runs(self, number: int, marks: dict[str, int], info: dict[str, Any], who: Process | None) -> None:
         """What a version says of the runs in it, and whether it was time for it."""
         model = self._model
-        runs = {user: (self.marks.get(user, -1) + 1, mark) for user, mark in marks.items() if (user, 0) in model.epochs}
+        runs = {user: (self._first_of(user, info), mark) for user, mark in marks.items() if (user, 0) in model.epochs}
         if not runs:
             return
         details = info["lakecommit"]
@@ -197,7 +307,8 @@ class LogModel:
         if any(first < last for first, last in runs.values()):
             self._world.count("snapshots of several epochs")
         profile = self._world.profile
-        troubled = profile.store_fault or profile.disk_full or profile.disk_damage or self._world.vacuum_on
+        troubled = profile.store_fault or profile.disk_full or profile.disk_damage or profile.overwrites
+        troubled = troubled or self._world.vacuum_on
         if who is not None and not troubled:
             passed_over(who, runs)
         for user, (first, last) in runs.items():
@@ -215,7 +326,8 @@ class LogModel:
         load = Load.of(
             model.seals[user, epoch] for user, (first, last) in runs.items() for epoch in range(first, last + 1)
         )
-        if load.files > limit and load.epochs > 1:
+        again = any((user, epoch) in self._again_ms for user, (first, last) in runs.items() for epoch in (first, last))
+        if load.files > limit and load.epochs > 1 and not again:
             raise Violation(f"version {number} adds {load}, though {limit} files are enough")
         if not load.files:
             self._world.count("snapshots without files")

@@ -72,9 +72,13 @@ class Model:
             return
         if (user, epoch) not in self.seals:
             raise Violation(f"epoch {epoch} of {user} is said to be sealed and has no seal")
+        if (user, epoch) in self.log.once_committed:
+            # Its version was written over since.
+            return
         if pending and version is None:
             return
-        if version is not None or any(self.epochs[user, each][1] for each in range(mark + 1, epoch + 1)):
+        left = [each for each in range(mark + 1, epoch + 1) if (user, each) not in self.log.once_committed]
+        if version is not None or any(self.epochs[user, each][1] for each in left):
             raise Violation(f"epoch {epoch} of {user} is said to be committed, but the mark is at {mark}")
 
     def spark_logs(self, user: str, epoch: int) -> None:
@@ -90,7 +94,8 @@ class Model:
     def all_committed(self, process: Process, user: str, when: str) -> None:
         mark = self.log.marks.get(user, -1)
         newest = max((epoch for name, epoch in self.sealed_by.get(process.name, ()) if name == user), default=-1)
-        pending = [epoch for epoch in range(mark + 1, newest + 1) if self.seals[user, epoch].files]
+        epochs = [epoch for epoch in range(mark + 1, newest + 1) if (user, epoch) not in self.log.once_committed]
+        pending = [epoch for epoch in epochs if self.seals[user, epoch].files]
         if pending:
             raise Violation(f"{process.name} has sealed epochs {pending} of {user}, said {when} to be committed")
 
@@ -104,7 +109,11 @@ class Model:
         first, epochs = self.log.marks.get(user, -1) + 1, []
         while (user, first + len(epochs)) in self.seals:
             epochs.append(self.seals[user, first + len(epochs)])
-        return Load.of(epochs)
+        return Load.of(each for each in epochs if (user, each.epoch) not in self.log.once_committed)
+
+    def has_lost(self, user: str) -> bool:
+        """Whether epochs were in a version that was written over, and are not in the table again."""
+        return any(name == user for name, _ in self.log.lost)
 
     def is_pending(self, user: str, last: int) -> bool:
         """Whether an epoch with rows up to `last` is sealed and not committed."""
@@ -286,7 +295,7 @@ class Model:
         owner = owner_of_data(path, user)
         seal = self.seals.get((owner.user, owner.epoch))
         pending = owner.epoch > self.log.marks.get(owner.user, -1)
-        if seal is not None and pending and seal.names(owner):
+        if seal is not None and (pending or (owner.user, owner.epoch) in self.log.lost) and seal.names(owner):
             raise Violation(f"a file of a pending epoch is deleted: {path}")
         if who is not None and who.attempt == owner.attempt:
             self._world.count("files that their own attempt took back")

@@ -7,11 +7,13 @@ next.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 
 T = TypeVar("T")
+# In how many seeds somebody writes over versions.
+OVERWRITTEN_SEEDS = 0.12
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 # A request that the store has taken takes effect within this time, however late; the design leaves out longer ones.
@@ -92,6 +94,7 @@ class Profile:
     refusals: float
     hangs: float
     absences: float
+    overwrites: int = 0
 
     @property
     def small_snapshots(self) -> bool:
@@ -124,6 +127,23 @@ _INTERVALS = (500, 5_000, 30_000, 10 * MINUTE_MS)
 # For how long a table keeps the marks of queries that set no new ones.
 _RETENTIONS = (30 * MINUTE_MS, 2 * HOUR_MS, 8 * HOUR_MS)
 _TRIGGERS = (0, 0, 100, 5_000, 40_000, 4 * MINUTE_MS, 15 * MINUTE_MS)
+
+
+def with_overwrites(profile: Profile, rng: Random) -> Profile:
+    """The same, and in some seeds another writer whose PUTs to the log carry no condition.
+
+    The dice are others, so that all other seeds stay what they are.
+    """
+    if rng.random() >= OVERWRITTEN_SEEDS:
+        return profile
+    return replace(
+        profile,
+        troubles=(*profile.troubles, "overwriting writer"),
+        overwrites=1 + int(rng.random() * 4),
+        batches=0,
+        listeners=0,
+        retention_ms=None,
+    )
 
 
 def draw_profile(rng: Random) -> Profile:

@@ -9,11 +9,12 @@ from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, Lo
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.model import CommitUser, Epoch
 from lakecommit.presence import FilesGone
-from lakecommit.recovery import give_up
+from lakecommit.recovery import commit_replaced, give_up
 from lakecommit.stored_epochs import read_seal
 
 from .committing import SETTINGS, new_committer
 from .process import Process
+from .refusals import is_untold
 from .runs import RunView
 from .store import Handle
 from .world import World
@@ -37,7 +38,9 @@ class Recoverer:
     async def _main(self) -> None:
         process, world = self.process, self.process.world
         pending = world.model.newest_pending(self._user)
+        table_format = DeltaFormat(Handle(process), clock=process.clock, new_id=world.new_id, random=world.rng.random)
         try:
+            await commit_replaced(Handle(process), table_format, self._user, clock=process.clock, new_id=world.new_id)
             settings = replace(SETTINGS, given_up=self._damaged)
             version = await new_committer(process).commit_pending(self._user, settings)
             await self._delete_what_is_left()
@@ -46,7 +49,9 @@ class Recoverer:
             if isinstance(error, FilesGone) and world.model.vacuumed:
                 return
             self.refused = isinstance(error, ContradictoryState)
-            if self.refused and self._user not in world.model.log.once_forgotten:
+            if self.refused and not (
+                self._user in world.model.log.once_forgotten or is_untold(error, world, self._user)
+            ):
                 raise
             if isinstance(error, CorruptState) and "local segment" not in str(error):
                 raise

@@ -16,6 +16,7 @@ from lakecommit.presence import FilesGone
 from lakecommit.stored_epochs import ManifestMissing
 
 from .process import Process
+from .world import World
 
 
 def is_justified(
@@ -36,6 +37,8 @@ def is_justified(
         or (isinstance(error, FilesGone) and damaged)
         or (isinstance(error, CommitFailed) and "a vacuum of" in str(error) and process.world.vacuum_on)
         or (isinstance(error, ContradictoryState) and (forgotten or not process.alone))
+        # The first version of a query was written over after somebody had compacted its files.
+        or (isinstance(error, ContradictoryState) and "its mark is not" in str(error) and bool(profile.overwrites))
         # Another zombie's seal may stand in the place of one that was released, for files that are long gone.
         or (isinstance(error, ManifestMissing) and forgotten and not process.alone)
         or (isinstance(error, LocalDiskFailed) and profile.disk_full > 0)
@@ -46,3 +49,12 @@ def is_justified(
 
 def _files_of(process: Process, user: str) -> Iterator[str]:
     return (file for (name, _), seal in process.world.model.seals.items() if name == user for file in seal.files)
+
+
+def is_untold(error: LakecommitError, world: World, user: str) -> bool:
+    """Whether epochs are lost of which the log, which was cleaned up since, cannot tell any more why; or whose first
+    version was written over after somebody had compacted their files."""
+    if world.profile.overwrites and "its mark is not" in str(error):
+        return True
+    cleaned = bool(world.counts.get("log versions cleaned up"))
+    return cleaned and world.model.has_lost(user) and "does not go back so far" in str(error)

@@ -169,7 +169,8 @@ class RunView:
 
     @property
     def _is_undisturbed(self) -> bool:
-        disturbed = self.process.world.profile.store_fault or self.after_stop or self.sleeps != self.process.sleeps
+        profile = self.process.world.profile
+        disturbed = profile.store_fault or profile.overwrites or self.after_stop or self.sleeps != self.process.sleeps
         return self.process.alone and not disturbed
 
     def metadata_of_a_version(self) -> tuple[str | None, ...]:
@@ -187,7 +188,7 @@ class RunView:
         self.known = self.epoch >= 0
         # A query that is due takes another one along, and what does not fit into one snapshot takes several.
         disturbed = world.profile.store_fault or not self.process.alone or len(self.process.runs) > 1
-        disturbed = disturbed or world.profile.small_snapshots
+        disturbed = disturbed or world.profile.small_snapshots or world.profile.overwrites
         if not self.surely_in_backlog or self.hurried or disturbed:
             return
         world.count("snapshots in backlog")

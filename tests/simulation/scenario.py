@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from random import Random
 
 from lakecommit.drafts import Txn
 from lakecommit.model import CommitUser
@@ -12,7 +13,7 @@ from .batch import BatchWork, BatchWrite
 from .cleaner import Cleaner
 from .driver import Driver
 from .end import check_end, left_over
-from .foreign import ForeignWriter
+from .foreign import ForeignWriter, Overwriter
 from .process import Process
 from .profile import HOUR_MS, MINUTE_MS
 from .recoverer import Recoverer
@@ -39,6 +40,8 @@ class Scenario:
         self._foreign = ForeignWriter(world)
         self._vacuum = Vacuum(world)
         world.vacuum_on = self._vacuum.on
+        overwriter = Overwriter(world, Random(f"overwriter {world.seed}"), self._foreign.rows)
+        world.model.log.on_version = overwriter.version_created
         self._works: list[BatchWork] = []
         self._drivers: list[Driver] = []
         self._wake: asyncio.Future[None] | None = None
@@ -98,7 +101,7 @@ class Scenario:
             await world.pause(MINUTE_MS)
         for query in self._queries:
             # A run without an epoch never asks its committer for anything.
-            if world.model.load(query.user).epochs:
+            if world.model.load(query.user).epochs or world.model.has_lost(query.user):
                 recoverer = self._recover(query)
                 while recoverer.process.alive:
                     await world.pause(MINUTE_MS)

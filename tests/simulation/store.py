@@ -53,6 +53,11 @@ class Objects:
         self._world.model.written(path, body, None if before is None else before[0], who, late=late)
         return etag
 
+    def write_over(self, path: str, body: bytes) -> None:
+        """Another writer's PUT of a version, without a condition."""
+        self._etags += 1
+        self.bodies[path] = (body, f"e{self._etags}", WALL_START_MS + self._world.loop.now)
+
     def delete(self, path: str, who: Process | None) -> None:
         if path not in self.bodies:
             return
@@ -66,7 +71,8 @@ class Objects:
         first = max(bisect_left(keys, directory), bisect_right(keys, after))
         end = bisect_left(keys, directory[:-1] + "0", first)  # "0" is what follows "/"
         found = keys[first : min(end, first + limit)]
-        infos = [ObjectInfo(path, len(self.bodies[path][0]), self.bodies[path][2]) for path in found]
+        stored = [(path, *self.bodies[path]) for path in found]
+        infos = [ObjectInfo(path, len(body), at_ms, etag) for path, body, etag, at_ms in stored]
         return infos, end > first + limit
 
 

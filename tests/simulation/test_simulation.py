@@ -87,7 +87,11 @@ INTERESTING = (
     "snapshots told of several epochs",
     "speculative attempts",
     "times that a disk was full",
+    "times that epochs were lost",
+    "times that epochs were lost before the mark",
     "versions of a slow table",
+    "versions that were committed again",
+    "versions written over",
     "waits that ended before the snapshot",
     "watermarks in snapshots",
 )

@@ -23,8 +23,10 @@ class Vacuum:
     def __init__(self, world: World) -> None:
         self._world = world
         self._rng = Random(world.seed * 1_000_003 + 7)
-        # Whoever is told of an epoch that was given up hears of files that are not there; that is not judged here.
-        self.on = self._rng.random() < SEEDS_WITH_A_VACUUM and not world.profile.listeners
+        # Whoever is told of an epoch that was given up hears of files that are not there; that is not judged here. Nor
+        # is a vacuum of what was in a version that another writer has written over: nobody could make up for that.
+        apart = not (world.profile.listeners or world.profile.overwrites)
+        self.on = self._rng.random() < SEEDS_WITH_A_VACUUM and apart
         if self.on:
             world.count("seeds with: vacuum")
 

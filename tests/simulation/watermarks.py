@@ -38,6 +38,11 @@ class Watermarks:
             )
         self._after[seal.user, seal.epoch] = after
 
+    def rewound(self, marks: dict[str, int]) -> None:
+        """Versions were written over: the table's watermarks are those of the marks that are left."""
+        after = {user: self._after.get((user, marks.get(user, -1))) for user in self._in_table}
+        self._in_table = {user: each for user, each in after.items() if each is not None}
+
     def committed(self, version: int, last: dict[str, int], found: dict[str, int | None] | None) -> None:
         """A version brings each query to its `last` epoch, and says `found` of their watermarks."""
         expected = {user: self._after[user, epoch] for user, epoch in last.items()}

@@ -9,7 +9,7 @@ from typing import Any
 from .loop import SimLoop
 from .model import Model
 from .process import CURRENT, Process
-from .profile import SLOWEST_MS, draw_profile
+from .profile import SLOWEST_MS, draw_profile, with_overwrites
 from .store import Objects
 from .trace import Trace
 from .violations import Violation
@@ -19,7 +19,7 @@ class World:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = Random(seed)
-        self.profile = draw_profile(self.rng)
+        self.profile = with_overwrites(draw_profile(self.rng), Random(f"overwrites {seed}"))
         self.loop = SimLoop()
         self.loop.on_task = _adopt
         self.trace = Trace()

@@ -30,6 +30,11 @@ _SIDECARS = f"{LOG}/_sidecars"
 Pick = Callable[[Iterable[str]], set[str]]
 
 
+def is_own_name(name: str) -> bool:
+    """Whether this is the base name of a data file of lakecommit's."""
+    return _OWN_NAME.fullmatch(name.encode() + b'"') is not None
+
+
 async def named_in_log(store: LogStore, paths: Collection[str]) -> frozenset[str]:
     """Which of `paths`, data files of lakecommit, the log names as added or removed.
 
@@ -37,6 +42,13 @@ async def named_in_log(store: LogStore, paths: Collection[str]) -> frozenset[str
     """
     wanted = {path.rpartition("/")[2]: path for path in paths}
     found, _ = await _search(store, lambda names: wanted.keys() & set(names), from_the_start=False)
+    return frozenset(wanted[name] for name in found)
+
+
+async def ever_named_in_log(store: LogStore, paths: Collection[str]) -> frozenset[str]:
+    """The same for what the log has ever named, as far back as it goes."""
+    wanted = {path.rpartition("/")[2]: path for path in paths}
+    found, _ = await _search(store, lambda names: wanted.keys() & set(names), from_the_start=True)
     return frozenset(wanted[name] for name in found)
 
 

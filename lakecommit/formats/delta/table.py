@@ -22,7 +22,7 @@ from lakecommit.formats.delta import commit as versions
 from lakecommit.formats.delta import log
 from lakecommit.formats.delta.changes import breaking_changes
 from lakecommit.formats.delta.creation import new_table
-from lakecommit.formats.delta.evidence import attempts_in_log, marks_after, named_in_log
+from lakecommit.formats.delta.evidence import attempts_in_log, ever_named_in_log, marks_after, named_in_log
 from lakecommit.formats.delta.fit import mismatches, written_schema
 from lakecommit.formats.delta.history import HistoryEntry, history
 from lakecommit.formats.delta.mapping import strip
@@ -31,8 +31,8 @@ from lakecommit.formats.delta.past_vacuums import with_vacuums_since
 from lakecommit.formats.delta.protocol import column_mapping_mode, features_of, refuse_unsupported
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 from lakecommit.formats.delta.stats_columns import stats_columns
-from lakecommit.formats.delta.tail import list_tags, read_holding
-from lakecommit.model import AttemptId, CommitUser, Draft
+from lakecommit.formats.delta.tail import list_tags, read_holding, removed_since
+from lakecommit.model import AttemptId, CommitUser, Draft, Marks
 from lakecommit.schema import Struct, parse, to_json
 from lakecommit.storage.base import Create, Found
 from lakecommit.storage.once import Mine, create_once
@@ -163,6 +163,12 @@ class DeltaFormat:
 
     async def ever_named(self, attempts: Collection[AttemptId]) -> LogAttempts:
         return await attempts_in_log(self._store, attempts)
+
+    async def ever_named_files(self, paths: Collection[str]) -> frozenset[str]:
+        return await ever_named_in_log(self._store, paths)
+
+    async def removed_since(self, head: int, own: Marks, user: CommitUser, sealed_ms: int) -> frozenset[str] | None:
+        return await removed_since(self._store, head, own, user, sealed_ms)
 
     async def tags(self, first: int) -> Sequence[VersionTag]:
         return await list_tags(self._store, first)

@@ -1,0 +1,104 @@
+"""Deliberate faults in what is made of versions that another writer has written over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
+
+from lakecommit import replay
+from lakecommit.formats.delta import log
+from lakecommit.housekeeping import queries, replaced
+from lakecommit.housekeeping.replaced import Presence
+
+from .faults import all_of, fault
+
+
+@fault
+def marks_trusted_where_a_version_was_replaced() -> Iterator[None]:
+    """Whatever the mark has reached counts as being in the log, for good."""
+
+    async def presence(self: Any, table: Any, epochs: Any) -> Any:
+        return Presence(dict.fromkeys(epochs, 0))
+
+    with patch.object(queries.QueryCleaner, "_presence", presence):
+        yield
+
+
+@fault
+def state_released_without_verifying() -> Iterator[None]:
+    """What was lost is committed again where it is noticed, but nothing that is old waits for that."""
+    with patch.object(queries, "_is_long_held", lambda epoch, presence, now: True):
+        yield
+
+
+@fault
+def state_released_right_after_a_second_commit() -> Iterator[None]:
+    """The version that an epoch was committed again in may be written over, too."""
+
+    def is_held(epoch: Any, presence: Any, now: Any) -> bool:
+        return epoch in presence.held
+
+    with patch.object(queries, "_is_long_held", is_held):
+        yield
+
+
+@fault
+def etags_not_compared() -> Iterator[None]:
+    """What a version held when it was committed it holds for ever."""
+    with patch("lakecommit.housekeeping.versions.same_etag", lambda known, listed: True):
+        yield
+
+
+@fault
+def committed_again_without_asking_the_log() -> Iterator[None]:
+    """Somebody may have compacted the files, or committed them again."""
+
+    async def judge(store: Any, table_format: Any, versions: Any, user: Any, done: Any, table: Any) -> Any:
+        with patch.object(table_format.__class__, "ever_named_files", named_nothing):
+            return await real(store, table_format, versions, user, done, table)
+
+    async def named_nothing(self: Any, paths: Any) -> frozenset[str]:
+        return frozenset()
+
+    real = replaced.judge
+    with all_of(patch.object(replaced, "judge", judge), patch.object(queries, "judge", judge)):
+        yield
+
+
+@fault
+def replay_adds_what_somebody_has_compacted() -> Iterator[None]:
+    """A mark that went back with a version takes everything with it, as it were."""
+
+    async def nothing(cls: Any, table_format: Any, *args: Any) -> Any:
+        return cls(table_format, frozenset())
+
+    with patch.object(replay._Taken, "since", classmethod(nothing)):
+        yield
+
+
+@fault
+def repair_without_its_marks() -> Iterator[None]:
+    """A version that commits an epoch again does not cover it with a mark: with the next one that is written over, the
+    mark goes back behind it."""
+
+    def draft(*args: Any) -> Any:
+        made = real(*args)
+        return made.__class__(**{**{name: getattr(made, name) for name in made.__slots__}, "kept_marks": ()})
+
+    real = replaced._draft
+    with patch.object(replaced, "_draft", draft):
+        yield
+
+
+@fault
+def replaced_version_taken_for_a_recreated_table() -> Iterator[None]:
+    async def confirm(store: Any, clock: Any, state: Any) -> Any:
+        confirmed = await real(store, clock, state)
+        if confirmed.rewritten != state.rewritten:
+            raise log._recreated(store, state, "holds something else")
+        return confirmed
+
+    real = log.confirm
+    with patch.object(log, "confirm", confirm):
+        yield
