@@ -80,7 +80,8 @@ class SparkSessions:
             queries, names = sorted(self._runs), dict(self._names)
         if spark is None:
             return Facts(queries=queries)
-        offsets = self._offsets(spark, request) if request.verb is Verb.COMMIT_EPOCH else EpochOffsets()
+        user = _query_of(request) if request.verb is Verb.COMMIT_EPOCH else None
+        offsets = EpochOffsets() if user is None else self._offsets(spark, user, Epoch(request.epoch))
         if not request.streaming or request.session not in self._defaults:
             self._read_defaults(request.session)
         defaults = self._defaults[request.session]
@@ -88,7 +89,7 @@ class SparkSessions:
         # A batch write takes its transaction when it is planned; what others set in the session later is not its own.
         if request.verb is Verb.PLAN and not request.streaming and not _names_txn((*request.options, *defaults)):
             txn = self._jvm.submit(_delta_txn, spark).result()
-        reads = self._locations_read(spark, request)
+        reads = self._locations_read(spark, user, request)
         return Facts(
             defaults,
             queries,
@@ -100,31 +101,31 @@ class SparkSessions:
             reads=reads,
         )
 
-    def _offsets(self, spark: SparkSession, request: Request) -> EpochOffsets:
+    def _offsets(self, spark: SparkSession, user: CommitUser, epoch: Epoch) -> EpochOffsets:
         """What the sources have is asked for until it is known, which is in the first epoch that a run plans itself."""
-        user = _query_of(request)
-        if user is None:
-            return EpochOffsets()
         with self._lock:
             run = self._runs.get(user)
             ask = run is not None and self._latest_known.get(user) != run
-        epoch = Epoch(request.epoch)
         offsets = self._jvm.submit(epoch_offsets, spark, user, epoch, with_latest=ask).result()
         if run is not None and offsets.latest is not None:
             with self._lock:
                 self._latest_known[user] = run
         return offsets
 
-    def _locations_read(self, spark: SparkSession, request: Request) -> Sequence[str] | None:
+    def _locations_read(self, spark: SparkSession, user: CommitUser | None, request: Request) -> Sequence[str] | None:
         """What a write that is committed reads. A query has one plan for all of a run, so it is asked for once."""
         if request.verb is Verb.COMMIT_BATCH and request.execution:
             return self._jvm.submit(batch_reads, spark, request.execution).result()
-        user = _query_of(request) if request.verb is Verb.COMMIT_EPOCH else None
         if user is None:
             return None
-        if user not in self._reads:
-            self._reads[user] = self._jvm.submit(stream_reads, spark, user).result()
-        return self._reads[user]
+        with self._lock:
+            if user in self._reads:
+                return self._reads[user]
+        reads = self._jvm.submit(stream_reads, spark, user).result()
+        with self._lock:
+            if user in self._runs:
+                self._reads[user] = reads
+        return reads
 
     def _read_defaults(self, session_id: str) -> None:
         """Asks the session for its settings, which takes some forty milliseconds: not in an epoch's path."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakecommit.errors import SchemaMismatch
@@ -85,6 +85,7 @@ def with_nulls(value: Any, data_type: DataType) -> Any:
             return value
 
 
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_whatever_is_missing_is_null(data: st.DataObject) -> None:
     table = data.draw(TABLES)
