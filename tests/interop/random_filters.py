@@ -12,8 +12,9 @@ _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 
 
 def conditions(rng: random.Random, rows: RandomRows, count: int) -> list[str]:
-    """Each path has its turn."""
-    paths = [*PATHS, "nested"]
+    """Each path has its turn, floating-point ones more often: of these there is most to say."""
+    floats = [path for path, kind in PATHS.items() if kind.name in ("float", "double")]
+    paths = [*floats, *PATHS, "nested", *floats]
     return [_condition(rng, rows, paths[number % len(paths)]) for number in range(count)]
 
 

@@ -182,7 +182,7 @@ class RandomRows:
     def _value(self, path: str) -> Any:
         rng = self._rng
         if path not in self._few or rng.random() < 0.2:
-            fresh = [PATHS[path].value(rng) for _ in range(rng.choice([0, 1, 1, 2]))]
+            fresh = [PATHS[path].value(rng) for _ in range(rng.choice([0, 1, 2, 2, 3]))]
             self.known[path] += fresh
             self._few[path] = [*fresh, *([None] if not fresh or rng.random() < 0.3 else [])]
         return rng.choice(self._few[path])
