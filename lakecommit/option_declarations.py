@@ -190,7 +190,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "",
         "the id of the table as it is now, as the error names it",
         "Lets a query go on in a table that was made anew, and adds what it has pending: the error says how much. "
-        "Leave it out again afterwards.",
+        "Leave it out again once a later epoch is committed.",
     ),
     Declaration(
         "commitWait",

@@ -21,8 +21,10 @@ import pytest
 from lakecommit import service as service_module
 from lakecommit import wire
 from lakecommit.committers import Facts
-from lakecommit.errors import CommitFailed, SchemaMismatch
+from lakecommit.errors import CommitFailed, CorruptState, SchemaMismatch
+from lakecommit.model import Epoch
 from lakecommit.service import CommitterService, Unreachable, ask, last_defaults
+from lakecommit.stored_epochs import ManifestMissing
 from lakecommit.wire import Answer, Request, Verb
 
 REQUEST = Request(Verb.COMMIT_EPOCH, {"path": "x", "store.secret_access_key": "hush"}, "{}", True, "", 7, (b"r", b""))
@@ -266,3 +268,9 @@ def test_the_service_cleans_up_from_time_to_time_and_once_more_at_its_end(commit
     assert not committers.tidied.acquire(blocking=False)
     quiet.close()
     assert committers.tidied.acquire(blocking=False), "what the last write left goes before the process ends"
+
+
+def test_an_error_that_is_declared_elsewhere_reaches_the_worker_as_what_it_is():
+    missing = ManifestMissing("m.avro", Epoch(3))
+    with pytest.raises(CorruptState, match=r"^manifest m\.avro is missing"):
+        wire.raise_failure(wire.failure(missing))
