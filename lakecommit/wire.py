@@ -117,8 +117,8 @@ def decode_answer(data: bytes) -> Answer:
 
 
 def failure(error: BaseException) -> Answer:
-    """An error as an answer. Its class travels by name, so that the worker raises what the committer raised; of one that
-    is declared elsewhere, with facts of its own, the nearest of `errors` does."""
+    """An error as an answer. Its class travels by name, so that the worker raises what the committer raised; of one
+    that is declared elsewhere, with facts of its own, the nearest of `errors` does."""
     known = (each.__name__ for each in type(error).__mro__ if getattr(errors, each.__name__, None) is each)
     return Answer(error=next(known, type(error).__name__), message=str(error))
 
