@@ -97,9 +97,9 @@ def test_the_cleaner_keeps_what_nobody_can_tell_a_listener_otherwise_and_says_so
         await lake.clock.sleep(60 * 60)
         output = await clean(lake.store, lake.clock, apply=True, as_json=True)
         assert await sealed(lake) == [0, 1, 2]
-        (stays,) = output.users[0].stays
-        assert stays.sentence.startswith("2 epochs that a listener was not told of")
-        assert stays.sentence.endswith(f"delete its directory below _lakecommit/users/{QUERY}/listeners")
+        (stays,) = [each.sentence for each in output.users[0].stays]
+        assert stays.startswith("2 epochs that a listener was not told of")
+        assert stays.endswith(f"delete its directory below _lakecommit/users/{QUERY}/listeners")
         recorder = Recorder()
         committer = lake.committer(recorder)
         await lake.epoch(committer, 3)
@@ -108,7 +108,7 @@ def test_the_cleaner_keeps_what_nobody_can_tell_a_listener_otherwise_and_says_so
         await lake.clock.sleep(60 * 60)
         output = await clean(lake.store, lake.clock, apply=True, as_json=True)
         assert await sealed(lake) == [3]
-        assert "listener" not in output.users[0].stays[0].reason
+        assert "listener" not in output.users[0].stays[0].sentence
 
     virtually(scenario)
 
