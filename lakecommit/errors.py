@@ -90,6 +90,8 @@ class ContradictoryState(LakecommitError):
 class TableMadeAnew(ContradictoryState):
     """Another table is in the place of the one that was known: what the query has sealed says what to do about it."""
 
+    entry = "table-made-anew"
+
 
 class Overtaken(LakecommitError):
     """Somebody else has committed what this caller meant to commit."""

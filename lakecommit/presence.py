@@ -166,6 +166,8 @@ def refusal(
 class FilesGone(CorruptState):
     """Files of a pending epoch are not there. `also` are later epochs of the query of which files are gone, too."""
 
+    entry = "vacuumed-files"
+
     def __init__(
         self,
         location: str,

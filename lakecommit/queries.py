@@ -12,10 +12,8 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
-from lakecommit.backlog import Backlog
 from lakecommit.bell import Bell
 from lakecommit.cadence import Pace
 from lakecommit.clock import Clock
@@ -33,6 +31,7 @@ from lakecommit.model import CommitUser, Epoch, Marks, Pending
 from lakecommit.pending_files import PendingFiles
 from lakecommit.presence import FilesGone, Look, Presence, missing_files, reason_to_look
 from lakecommit.replay import Replay, replay
+from lakecommit.runs import Run
 from lakecommit.state import codec
 from lakecommit.stored_epochs import ReadState, pending_of
 from lakecommit.table_view import TableView
@@ -41,35 +40,6 @@ MAX_REPLAYS = 5
 # Whoever drains asks again for what these have left; of older ones the log has told.
 FAILED_RUNS_KEPT = 100
 _log = logging.getLogger("lakecommit.committer")
-
-
-@dataclass(slots=True)
-class Run:
-    """What a run of a query asks of its committer, and how it stands. `since_ms`: its last snapshot, or its beginning.
-
-    `waiting` counts those who wait for a snapshot of it, `pressed` those who cannot go on before there is one. Until it
-    has `begun`, Spark may run the newest sealed epoch again. It is `over` once the next one has begun; where it was
-    stopped, its last epoch may still be under way. `unread` says that the store may hold a sealed epoch that is not
-    known here: a seal went wrong, or what was pending had to be forgotten. It has `asked` once its first epoch has
-    come; until then `settings` may be those of the run before.
-    """
-
-    settings: TableSettings
-    since_ms: int
-    pace: Pace = field(default_factory=Pace)
-    backlog: Backlog | None = None
-    waiting: int = 0
-    pressed: int = 0
-    begun: bool = False
-    ended: bool = False
-    over: bool = False
-    unread: bool = False
-    asked: bool = False
-
-    @property
-    def in_backlog(self) -> bool:
-        """Whether its commits are spaced, and nobody waits for them."""
-        return self.pace.backlog_interval_ms > 0 and self.backlog is not None and not self.backlog.reached
 
 
 class Queries:

@@ -28,7 +28,8 @@ from lakecommit.formats.base import made_anew
 from lakecommit.housekeeping.table import TableHousekeeper
 from lakecommit.listening.table import Listening
 from lakecommit.model import CommitUser, DataFile, Epoch, Report, Seal, TaskId, Totals
-from lakecommit.queries import Queries, Run
+from lakecommit.queries import Queries
+from lakecommit.runs import Run
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Store
 from lakecommit.storage.once import Mine, create_once

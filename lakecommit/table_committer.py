@@ -28,8 +28,9 @@ from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import Listening
 from lakecommit.model import CommitUser, Epoch, Report, Totals
 from lakecommit.pending_files import PendingFiles
-from lakecommit.queries import Queries, Run
+from lakecommit.queries import Queries
 from lakecommit.rewriting import Rewriting
+from lakecommit.runs import Run
 from lakecommit.sealing import NOT_KNOWN, Offsets, Sealer
 from lakecommit.snapshots import Snapshot, Snapshots
 from lakecommit.storage.base import Store

@@ -367,6 +367,7 @@ def test_the_json_form(lake, invoke_json):
                 "user": QUERY,
                 "mark": 0,
                 "ownMark": 0,
+                "replaced": [],
                 "missing": [],
                 "repeated": [],
                 "passed": [],
