@@ -54,7 +54,7 @@ def _of_leaf(leaf: Any) -> list[str]:
     match leaf.getClass().getSimpleName():
         case "LogicalRelation":
             relation = leaf.relation()
-            if relation.getClass().getSimpleName() == "HadoopFsRelation":
+            if _is_a(relation, "HadoopFsRelation"):
                 return [path.toString() for path in _each(relation.location().rootPaths())]
         case "StreamingExecutionRelation":
             described = _SOURCE.fullmatch(leaf.source().toString())
@@ -63,6 +63,16 @@ def _of_leaf(leaf: Any) -> list[str]:
             path = leaf.options().get("path")
             return [] if path is None else [str(path)]
     return []
+
+
+def _is_a(instance: Any, name: str) -> bool:
+    """Whether an object of the JVM is of this class or of one below it, as that of Delta's relations is."""
+    kind = instance.getClass()
+    while kind is not None:
+        if kind.getSimpleName() == name:
+            return True
+        kind = kind.getSuperclass()
+    return False
 
 
 def _each(sequence: Any) -> Iterator[Any]:
