@@ -210,10 +210,6 @@ def test_a_table_that_was_replaced_is_accepted_by_the_first_restart_that_says_so
     virtually(scenario)
 
 
-def said(committers) -> list[str]:
-    return [line for line, _, _ in _pending_lines(committers)]
-
-
 def test_what_may_be_pending_is_said_also_while_it_cannot_be_read():
     async def scenario(lake):
         committer = lake.committer(patience_ms=PATIENCE_MS)
@@ -223,17 +219,17 @@ def test_what_may_be_pending_is_said_also_while_it_cannot_be_read():
         lake.store.version_ms = 3000
         for epoch in (1, 2):
             await lake.epoch(committer, epoch)
-        assert said(committers) == [f"2 epochs (2 files) of query {QUERY} are pending in memory://table"]
+        assert _pending_lines(committers) == [f"2 epochs (2 files) of query {QUERY} are pending in memory://table"]
         break_reads(lake, lambda path: True, StoreError("503"))
         lake.store.failures = [StoreError("503")] * 1000
         committer.begin_run(QUERY)
         await lake.clock.sleep(10)
         maybe = [f"epochs of query {QUERY} may be pending in memory://table"]
-        assert said(committers) == maybe
+        assert _pending_lines(committers) == maybe
         await lake.clock.sleep(3600)
         with pytest.raises(StoreError):
             await committer.drain()
-        assert said(committers) == maybe, "also when it is tried no longer"
+        assert _pending_lines(committers) == maybe, "also when it is tried no longer"
 
     virtually(scenario)
 
