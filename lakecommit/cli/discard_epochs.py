@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
+from lakecommit.cli.hints import again, hint
 from lakecommit.cli.output import table, text
 from lakecommit.cli.recover_queries import Recovery, delta_format, find_queries, new_id, ranges
 from lakecommit.clock import Clock
@@ -67,8 +68,9 @@ class DiscardEpochsOutput:
         elif self.unconfirmed:
             parts.append(text(f"{self.unconfirmed} deletions are not confirmed; run the same again", "red"))
         elif not self.applied:
-            advice = "nothing was changed; save what is left of the files with --export DIR if anybody may want it"
-            parts += [text(""), text(f"{advice}; add --apply to do this")]
+            export = ("recover", self.location, "--user", self.user, "--export", "DIR")
+            parts += [text(""), text("nothing was changed"), hint("to save what is left of the files first", *export)]
+            parts.append(again("to do this", self.location, "--apply"))
         else:
             parts += [text(""), text(f"{self.files} files that were left of them are deleted; start the query again")]
         return Group(*parts)
