@@ -56,7 +56,7 @@ def append(
     file = DataFile(name, values, len(rows), (path / name).stat().st_size, json.dumps(stats), SystemClock().wall_ms())
     parameters = {"mode": "Append", "partitionBy": "[]"}
     details = {"epochs": [1], "watermark": None}
-    made = Draft(str(uuid.uuid4()), "WRITE", parameters, tuple(marks), (file,), details, user_metadata="by lakecommit")
+    made = Draft(str(uuid.uuid4()), "WRITE", parameters, tuple(marks), (file,), details, "by lakecommit", blind=True)
     return run(delta.commit(state, made)).state
 
 
