@@ -12,6 +12,7 @@ from lakecommit.drafts import Txn
 from lakecommit.housekeeping import batch_versions
 from lakecommit.model import CommitUser
 from tests.committer.conftest import QUERY, SCHEMA, SETTINGS
+from tests.committer.test_table_committer import foreign_version
 
 OTHER = CommitUser("99999999-2222-3333-4444-555555555555")
 
@@ -166,6 +167,41 @@ def test_nothing_is_released_on_the_strength_of_a_version_that_is_not_ours_any_m
         assert next(path for path in await table.state() if path.startswith("seals/")) == f"seals/{1:020d}.avro"
         await committer.tidy()
         assert await table.ids() == [0, 1, 2, 3]
+
+    run(scenario())
+
+
+async def compact(table, version: int, added_in: int) -> None:
+    """Somebody rewrites the one file that a version of ours has added."""
+    (path,) = [each["add"]["path"] for number, each in await table.actions() if number == added_in and "add" in each]
+    body = (await table.store.get(path)).body
+    name = f"compacted-{version}.parquet"
+    await table.store.put(name, body)
+    added = {"path": name, "partitionValues": {}, "size": len(body), "modificationTime": 1, "dataChange": False}
+    await foreign_version(
+        table,
+        version,
+        {"commitInfo": {"timestamp": table.clock.wall_ms(), "operation": "OPTIMIZE"}},
+        {"remove": {"path": path, "dataChange": False, "deletionTimestamp": 1}},
+        {"add": added},
+    )
+
+
+def test_a_repair_that_keeps_the_mark_does_not_hide_a_compaction_before_it(table):
+    async def scenario():
+        committer = table.committer()
+        for epoch in range(3):
+            await table.epoch(committer, epoch, [epoch])
+        await compact(table, 4, added_in=3)
+        await write_over(table, 1)
+        await write_over(table, 3)
+        for _ in range(3):
+            table.pass_minutes(1)
+            await committer.tidy()
+            await committer.drain()
+        said = [each["commitInfo"].get("lakecommit") for _, each in await table.actions() if "commitInfo" in each]
+        assert {"replaced": {QUERY: [0]}} in said
+        assert await table.ids() == [0, 1, 2]
 
     run(scenario())
 

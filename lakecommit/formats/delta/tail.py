@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lakecommit.errors import CorruptState
@@ -52,7 +52,8 @@ async def removed_since(
 ) -> frozenset[str] | None:
     """A version that removes a file was made by somebody who had read the one that added it.
 
-    That one came after the seal; and after the version that set the own mark as it is now, where its epoch did.
+    That one came after the seal; and after the version that set the own mark as it is now, where its epoch did. A
+    version that repairs others sets the mark once more, as it is, and may have come later.
     """
     found: set[str] = set()
     version, window = head, 1
@@ -63,7 +64,8 @@ async def removed_since(
             if not isinstance(answer, Found):
                 return None
             actions = parse_commit(number, answer.body)
-            if marks.own is not None and actions.txns.get(own_mark_id(user)) == marks.own:
+            own = actions.txns.get(own_mark_id(user))
+            if own is not None and own == marks.own and not _replaced(actions.commit_info or {}, user):
                 return frozenset(found)
             found.update(_removed(answer.body))
             at_ms = (actions.commit_info or {}).get("timestamp")
@@ -88,5 +90,11 @@ def _runs(info: Mapping[str, Any], user: CommitUser, own: int | None) -> tuple[t
         return () if own is None else ((0, own),)
     details = info.get("lakecommit") or {}
     runs = [details[name][user] for name in ("epochs", "settled") if user in details.get(name, {})]
-    again = details.get("replaced", {}).get(user, ())
-    return (*((int(first), int(last)) for first, last in runs), *((int(epoch), int(epoch)) for epoch in again))
+    again = ((int(epoch), int(epoch)) for epoch in _replaced(info, user))
+    return (*((int(first), int(last)) for first, last in runs), *again)
+
+
+def _replaced(info: Mapping[str, Any], user: CommitUser) -> Sequence[int]:
+    """The epochs that a version holds whose own versions were written over."""
+    epochs: Sequence[int] = (info.get("lakecommit") or {}).get("replaced", {}).get(user, ())
+    return epochs
