@@ -223,6 +223,10 @@ class TableFormat(Protocol[S]):
         """The marks above `after` that `application_id` has set, one a version; None where the log does not go back
         so far. Expensive; for recovery."""
 
+    async def oldest_mark(self, application_id: str) -> int | None:
+        """What `application_id` had reached by the oldest checkpoint of a log that was cleaned up. None where the log
+        has its first version, or does not say. One listing of all of it."""
+
     async def see_vacuums(self, state: S, since_ms: int) -> S:
         """The same state, with what the log says of vacuums since then, as far as it still says so."""
 

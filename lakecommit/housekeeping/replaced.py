@@ -23,6 +23,7 @@ from lakecommit.stored_epochs import ManifestMissing, ReadState, find_seal, read
 # A version takes as many epochs as have no more files than this, or one.
 FILES_PER_VERSION = 10_000
 MAX_CONFLICTS = 20
+LONG_AGO_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,25 @@ async def _judge_missing(
     rewritten = own < max(missing)
     if found.decided:
         return Presence({**found.since_ms, **seen}, lost, rewritten=rewritten)
-    return Presence({**found.since_ms, **seen}, (), tuple(sorted(epochs)), rewritten)
+    sealed_ms = {seal.epoch: seal.sealed_ms for seal in seals if seal.epoch in epochs}
+    old = await _marked_long_ago(table_format, table, user, sealed_ms)
+    unknown = tuple(sorted(epochs - old))
+    return Presence({**found.since_ms, **seen, **versions.take_for_held(old)}, (), unknown, rewritten)
+
+
+async def _marked_long_ago(
+    table_format: TableFormat[Any], table: TableState, user: CommitUser, sealed_ms: Mapping[Epoch, int]
+) -> frozenset[Epoch]:
+    """Those of the epochs that the log has no trace of, although its oldest checkpoint has a mark that covers them.
+
+    Their versions were there before the log begins, and the query wrote nothing for so long that the log was cleaned up
+    past them: others have compacted the files since, and the tombstones have expired. A version that was written over
+    is made up for within minutes, so that a day after the seal there is nothing to wait for. The files stay.
+    """
+    newest_ms = max((tag.modified_ms for tag in await table_format.tags(table.version)), default=0)
+    old = [epoch for epoch, at_ms in sealed_ms.items() if newest_ms - at_ms > LONG_AGO_MS]
+    mark = await table_format.oldest_mark(own_mark_id(user)) if old else None
+    return frozenset(epoch for epoch in old if mark is not None and epoch <= mark)
 
 
 async def _own_mark_now(table_format: TableFormat[Any], user: CommitUser) -> int:

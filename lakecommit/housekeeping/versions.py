@@ -58,6 +58,16 @@ class OwnVersions:
         """Since when an epoch is known to be in the log, which no version of ours says: at first, since `at_ms`."""
         return self._seen_ms.setdefault(epoch, at_ms)
 
+    def take_for_held(self, epochs: Collection[Epoch]) -> Mapping[Epoch, int]:
+        """Epochs that were done before the log begins, as far as it can tell; it is said once."""
+        if new := sorted(epoch for epoch in epochs if epoch not in self._seen_ms):
+            _log.warning(
+                "epochs %s of query %s were done before the log of %s begins, which has no trace of their files any "
+                "more: they are taken for compacted by others, and their state is released",
+                *(new[:20], self._user, self._format.location),
+            )
+        return {epoch: self.first_seen(epoch, 0) for epoch in epochs}
+
     def known(self, epochs: Collection[Epoch]) -> frozenset[Epoch]:
         """Those of `epochs` whose version is remembered."""
         return _held(self._known.values(), frozenset(epochs))

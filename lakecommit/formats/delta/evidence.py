@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakecommit.errors import CorruptState
 from lakecommit.formats.base import LogAttempts
+from lakecommit.formats.delta.checkpoint import CheckpointUnreadableError, read_checkpoint
 from lakecommit.formats.delta.log import PARALLEL_COMMITS, LogStore, list_log, newest_commits, parse_commit
 from lakecommit.formats.delta.names import LOG, LogListing, commit_path
 from lakecommit.formats.delta.ranged import column_values
@@ -109,6 +110,17 @@ async def marks_after(store: LogStore, application_id: str, after: int) -> froze
                 seen.add(mark)
         version -= len(numbers)
     return frozenset(seen)
+
+
+async def oldest_mark(store: LogStore, application_id: str) -> int | None:
+    """The mark of `application_id` in the oldest checkpoint; None where the log is whole, or that cannot be read."""
+    listing = await list_log(store)
+    if not listing.checkpoints or listing.commits[:1] == (0,):
+        return None
+    try:
+        return (await read_checkpoint(store, listing.checkpoints[-1])).txns.get(application_id)
+    except CheckpointUnreadableError:
+        return None
 
 
 async def _named_in_commits(store: LogStore, listing: LogListing, first: int, pick: Pick) -> set[str]:

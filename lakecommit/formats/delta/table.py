@@ -22,7 +22,13 @@ from lakecommit.formats.delta import commit as versions
 from lakecommit.formats.delta import log
 from lakecommit.formats.delta.changes import breaking_changes
 from lakecommit.formats.delta.creation import new_table
-from lakecommit.formats.delta.evidence import attempts_in_log, ever_named_in_log, marks_after, named_in_log
+from lakecommit.formats.delta.evidence import (
+    attempts_in_log,
+    ever_named_in_log,
+    marks_after,
+    named_in_log,
+    oldest_mark,
+)
 from lakecommit.formats.delta.fit import mismatches, written_schema
 from lakecommit.formats.delta.history import HistoryEntry, history
 from lakecommit.formats.delta.mapping import strip
@@ -178,6 +184,9 @@ class DeltaFormat:
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         return await marks_after(self._store, application_id, after)
+
+    async def oldest_mark(self, application_id: str) -> int | None:
+        return await oldest_mark(self._store, application_id)
 
     async def see_vacuums(self, state: DeltaState, since_ms: int) -> DeltaState:
         return await with_vacuums_since(self._store, state, since_ms)
