@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lakecommit.formats.base import Committed, Holding, TableFormat, TableState, WritePlan, marks_of
-from lakecommit.housekeeping.versions import OwnVersions, Whereabouts
+from lakecommit.housekeeping.versions import OwnVersions, Whereabouts, held_by
 from lakecommit.model import CommitUser, Draft, Epoch, Pending, Seal, own_mark_id
 from lakecommit.parallel import in_parallel
 from lakecommit.presence import check_present
@@ -81,8 +81,8 @@ async def _judge_missing(
     # The mark may have gone back with a version: then epochs after it are pending again, also those without rows.
     own = await _own_mark_now(table_format, user) if max(missing) > found.own else max(missing)
     held = [epoch for epoch in missing if epoch not in epochs and epoch <= own]
-    since_ms = await _since(table_format, table, found) if held else 0
-    seen = {epoch: versions.first_seen(epoch, since_ms) for epoch in held}
+    since_ms = await _since(table_format, table, user, found, held) if held else {}
+    seen = {epoch: versions.first_seen(epoch, since_ms[epoch]) for epoch in held}
     rewritten = own < max(missing)
     if found.decided:
         return Presence({**found.since_ms, **seen}, lost, rewritten=rewritten)
@@ -112,14 +112,24 @@ async def _own_mark_now(table_format: TableFormat[Any], user: CommitUser) -> int
     return -1 if own is None else own
 
 
-async def _since(table_format: TableFormat[Any], table: TableState, found: Whereabouts) -> int:
-    """When those were written, at the latest, that the log names and no version of ours holds.
+async def _since(
+    table_format: TableFormat[Any], table: TableState, user: CommitUser, found: Whereabouts, epochs: Sequence[Epoch]
+) -> Mapping[Epoch, int]:
+    """When those were written, at the latest, that the log names and no version of ours holds up to that of `table`.
 
-    Long ago where it was cleaned up since, unless there are new versions: they may just have been committed again.
+    Long ago where versions of then were not read, unless a newer one holds them: they were just committed again.
     """
-    newer = await table_format.tags(table.version)
-    moved = any(tag.version > table.version for tag in newer)
-    return max((tag.modified_ms for tag in newer), default=0) if found.decided or moved else 0
+    tags = await table_format.tags(table.version)
+    if found.decided:
+        return dict.fromkeys(epochs, max((tag.modified_ms for tag in tags), default=0))
+    newer = [tag for tag in tags if tag.version > table.version]
+    holdings = await in_parallel(lambda tag: table_format.holding(tag.version, user), newer)
+    since_ms = dict.fromkeys(epochs, 0)
+    for tag, holding in zip(newer, holdings, strict=True):
+        # Of a version that is gone already nobody knows what it held.
+        for epoch in epochs if holding is None else held_by([holding], frozenset(epochs)):
+            since_ms[epoch] = tag.modified_ms
+    return since_ms
 
 
 async def _read_pending(store: Get, table_format: TableFormat[Any], seals: Sequence[Seal]) -> list[Pending]:

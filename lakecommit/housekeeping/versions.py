@@ -70,7 +70,7 @@ class OwnVersions:
 
     def known(self, epochs: Collection[Epoch]) -> frozenset[Epoch]:
         """Those of `epochs` whose version is remembered."""
-        return _held(self._known.values(), frozenset(epochs))
+        return held_by(self._known.values(), frozenset(epochs))
 
     async def find(self, wanted: Collection[Epoch], head: int) -> Whereabouts:
         """Where the epochs in `wanted` are, in a table whose newest version is `head`.
@@ -85,7 +85,7 @@ class OwnVersions:
             return await self._find(epochs, head)
 
     async def _find(self, epochs: frozenset[Epoch], head: int) -> Whereabouts:
-        decided = await self._search(epochs - _held(self._known.values(), epochs), head)
+        decided = await self._search(epochs - held_by(self._known.values(), epochs), head)
         tags, replaced = await self._check(epochs, head)
         if replaced:
             # Whoever noticed it before may have committed them again.
@@ -93,7 +93,7 @@ class OwnVersions:
                 "versions %s of %s were written over by another writer, whose writes to the log carry no condition",
                 *(replaced[:20], self._format.location),
             )
-            decided = await self._search(epochs - _held(self._known.values(), epochs), head)
+            decided = await self._search(epochs - held_by(self._known.values(), epochs), head)
             tags, replaced = await self._check(epochs, head)
             decided = decided and not replaced
         since_ms: dict[Epoch, int] = {}
@@ -101,7 +101,7 @@ class OwnVersions:
         for version, tag in tags.items():
             if version in self._known:
                 own = max(own, *(each for each in [self._known[version].own, -1] if each is not None))
-                for epoch in _held([self._known[version]], epochs):
+                for epoch in held_by([self._known[version]], epochs):
                     since_ms[epoch] = min(tag.modified_ms, since_ms.get(epoch, tag.modified_ms))
         return Whereabouts(since_ms, epochs - since_ms.keys(), decided, own)
 
@@ -123,7 +123,7 @@ class OwnVersions:
             read += len(window)
             for number in range(version, max(-1, version - WINDOW), -1):
                 holding = self._known.get(number, _NOTHING)
-                missing -= _held([holding], missing)
+                missing -= held_by([holding], missing)
                 if missing and holding.own is not None and holding.own < min(missing):
                     return True
             version -= WINDOW
@@ -134,7 +134,7 @@ class OwnVersions:
 
         Returns the listing, and the versions that do not hold any more what they held.
         """
-        first = min((number for number, holding in self._known.items() if _held([holding], epochs)), default=head)
+        first = min((number for number, holding in self._known.items() if held_by([holding], epochs)), default=head)
         tags = {tag.version: tag for tag in await self._format.tags(first)}
         # What is newer than the listing was committed since.
         newest = max(tags, default=head)
@@ -155,7 +155,7 @@ class OwnVersions:
         return await self._format.holding(version, self._user)
 
 
-def _held(holdings: Iterable[Holding], epochs: frozenset[Epoch]) -> frozenset[Epoch]:
+def held_by(holdings: Iterable[Holding], epochs: frozenset[Epoch]) -> frozenset[Epoch]:
     """Those of `epochs` that one of `holdings` has."""
     if not epochs:
         return frozenset()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 
 from lakecommit.cli.recover_queries import Recovery
+from lakecommit.housekeeping import versions
 from tests.committer.conftest import QUERY
 from tests.committer.test_table_committer import foreign_version, seal_only, version_path
 
@@ -93,5 +95,60 @@ def test_an_epoch_after_the_mark_with_which_the_log_begins_is_kept(table, caplog
         left = await go_on(table, 3, 5)
         assert left[0] == f"seals/{1:020d}.avro"
         assert "epochs [1] of query" in caplog.text and "does not go back so far" in caplog.text
+
+    run(scenario())
+
+
+async def put_others(table, first: int, last: int) -> None:
+    for version in range(first, last + 1):
+        await foreign_version(table, version)
+
+
+def cleaner_beside_writers(table, then):
+    """One that asks the log while somebody else commits: `then`, with the number of the next version."""
+    cleaner = table.cleaner()
+    ask = cleaner._format.ever_named_files
+
+    async def asked(paths):
+        named = await ask(paths)
+        await then((await table.format().open()).version + 1)
+        return named
+
+    cleaner._format.ever_named_files = asked
+    return cleaner
+
+
+def test_a_process_that_looks_once_releases_although_others_commit(table, monkeypatch):
+    """`lakecommit clean` where versions of ours are further back than it reads."""
+    monkeypatch.setattr(versions, "MAX_READ", 16)
+
+    async def scenario():
+        committer = table.committer()
+        for epoch in range(3):
+            await table.epoch(committer, epoch, [epoch])
+        table.pass_minutes(24 * 60)
+        await put_others(table, 4, 64)
+        found = await cleaner_beside_writers(table, partial(foreign_version, table)).survey(None)
+        assert found.released == [0, 1]
+
+    run(scenario())
+
+
+def test_what_was_committed_again_a_moment_ago_is_not_released(table, monkeypatch):
+    monkeypatch.setattr(versions, "MAX_READ", 16)
+
+    async def commit_again(version: int) -> None:
+        """As another driver does it that found the version of epoch 1 written over."""
+        info = {"operation": "STREAMING UPDATE", "lakecommit": {"replaced": {QUERY: [1]}}}
+        await table.store.put(version_path(version), json.dumps({"commitInfo": info}).encode())
+
+    async def scenario():
+        committer = table.committer()
+        for epoch in range(3):
+            await table.epoch(committer, epoch, [epoch])
+        table.pass_minutes(24 * 60)
+        await put_others(table, 4, 64)
+        found = await cleaner_beside_writers(table, commit_again).survey(None)
+        assert found.released == [0]
 
     run(scenario())
