@@ -4,6 +4,10 @@ A server that has taken a request may never answer it. So nobody waits for much 
 long as the slowest of the last few, and two seconds where none is known yet, plus what the body takes on a slow way.
 A store that becomes slow is not asked ever more often: each repetition waits twice as long as the one before, and so
 does the next request, until answers come and show how long they take.
+
+The way may be slower than was thought. Who is given up in the middle of a large body has to send all of it again, so
+after one that was not answered the next has eight times as long. In the bound of the retries that is the whole time
+that a client gives a request, or enough for an eighth of a MiB each second.
 """
 
 from __future__ import annotations
@@ -13,6 +17,11 @@ from lakecommit.storage.retry import RetryPolicy
 MARGIN = 4
 SLOW_WAY_BYTES_PER_S = 1024 * 1024
 DELETED_KEY_MS = 10
+# What takes this long beside the round trip tells of the way, and not of the round trip.
+HEAVY_MS = 1000
+AFTER_A_MISS = 8
+# The same way may be slower the next time.
+WAY_MARGIN = 2
 # With each answer the slowest one before counts for less.
 _FADING = 0.7
 
@@ -31,18 +40,26 @@ class AnswerTimes:
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
         self._slowest_ms = policy.answer_ms / MARGIN
+        # How many times as long as `work_ms` says the work is given.
+        self._slowness = 1.0
 
     def patience_ms(self, work_ms: int, attempt: int = 1) -> int:
         """How long to wait for the answer to a request that is made for the `attempt`-th time."""
-        return int(self._round_trip_ms(attempt) + work_ms * _growth(attempt))
+        return int(self._round_trip_ms(attempt) + work_ms * max(_growth(attempt), self._slowness))
 
     def came(self, took_ms: float, work_ms: int) -> None:
         """An answer came."""
-        self._slowest_ms = max(took_ms - work_ms, self._slowest_ms * _FADING)
+        if work_ms >= HEAVY_MS:
+            self._slowness = max(1.0, WAY_MARGIN * took_ms / work_ms, self._slowness * _FADING)
+        else:
+            self._slowest_ms = max(took_ms - work_ms, self._slowest_ms * _FADING)
 
-    def missing(self, attempt: int = 1) -> None:
-        """None came while it was waited for: the next one is waited for twice as long, whoever asks for it."""
-        self._slowest_ms = max(self._slowest_ms, 2 * self._round_trip_ms(attempt) / MARGIN)
+    def missing(self, waited_ms: float, work_ms: int) -> None:
+        """None came while it was waited for: the next one is waited for longer, whoever asks for it."""
+        if work_ms >= HEAVY_MS:
+            self._slowness = max(self._slowness, AFTER_A_MISS * waited_ms / work_ms)
+        else:
+            self._slowest_ms = max(self._slowest_ms, 2 * waited_ms / MARGIN)
 
     def _round_trip_ms(self, attempt: int) -> float:
         # A try that failed has doubled it already, but quick answers to others may have brought it down again.

@@ -286,7 +286,7 @@ class ObstoreStore:
         finally:
             asked.cancel()
         if not done:
-            times.missing(attempt)
+            times.missing(patience_ms, work_ms)
             raise NoAnswer
         times.came((time.monotonic() - began) * 1000, work_ms)
         return asked.result()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
+from obstore.exceptions import GenericError
 
+from lakecommit.storage import location, on_obstore
 from lakecommit.storage.answers import AnswerTimes, transfer_ms
+from lakecommit.storage.backend import LARGE_BODY_BYTES
 from lakecommit.storage.once import Mine, create_once
 from lakecommit.storage.retry import DEFAULT_POLICY, Backoff, RetryPolicy
 from tests.storage.faulty_s3 import FaultyS3, InstantClock, faulty_s3
 from tests.storage.test_outcomes import call
+from tests.virtual_time import VirtualClock, run_virtually
 
 MIB = 1024 * 1024
 HASTY = RetryPolicy(attempts=6, answer_ms=300)
@@ -28,7 +33,7 @@ def test_a_small_request_is_asked_again_after_two_seconds_and_then_after_twice_a
     seen = []
     for attempt in range(1, 7):
         seen.append(times.patience_ms(0, attempt))
-        times.missing(attempt)
+        times.missing(seen[-1], 0)
     assert seen == [2000, 4000, 8000, 16000, 30000, 30000]
 
 
@@ -39,7 +44,7 @@ def test_a_try_waits_longer_than_the_one_before_also_while_others_are_answered_q
         for _ in range(50):
             times.came(1, 0)
         seen.append(times.patience_ms(0, attempt))
-        times.missing(attempt)
+        times.missing(seen[-1], 0)
     assert seen == [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000]
 
 
@@ -63,8 +68,9 @@ def test_a_store_that_is_always_slow_is_not_asked_twice_for_ever() -> None:
     """Each answer takes eight seconds: the first comes to the third or fourth try, and every later one to the first."""
     times = AnswerTimes(DEFAULT_POLICY)
     for attempt in (1, 2, 3):
-        assert times.patience_ms(0, attempt) <= 8000
-        times.missing(attempt)
+        waited_ms = times.patience_ms(0, attempt)
+        assert waited_ms <= 8000
+        times.missing(waited_ms, 0)
     assert times.patience_ms(0, 4) > 8000
     for _ in range(100):
         times.came(8000, 0)
@@ -77,7 +83,7 @@ def test_an_answer_that_never_came_makes_the_next_one_wait_longer_also_where_nob
     seen = []
     for _ in range(6):
         seen.append(times.patience_ms(0))
-        times.missing()
+        times.missing(seen[-1], 0)
     assert seen == [2000, 4000, 8000, 16000, 30000, 30000]
 
 
@@ -126,6 +132,93 @@ def test_all_tries_of_an_upload_stay_below_its_deadline(size_mib: int) -> None:
     began_ms = clock.now_ms
     asyncio.run(scenario())
     assert clock.now_ms - began_ms <= 540_000
+
+
+class SlowWay:
+    """A store that takes `bytes_per_s`, or nothing of the first `hung` requests.
+
+    The client gives a large body 300 s, and bears the silence of a smaller one for 30 s.
+    """
+
+    def __init__(self, bytes_per_s: float, hung: int = 0) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.creations = 0
+        self._bytes_per_s, self._hung = bytes_per_s, hung
+
+    async def put_async(self, client: object, key: str, body: bytes, **_: object) -> dict[str, str]:
+        self.creations += 1
+        takes_s = len(body) / self._bytes_per_s if self.creations > self._hung else 10_000.0
+        given_s = 300 if len(body) > LARGE_BODY_BYTES else 30
+        await asyncio.sleep(min(takes_s, given_s))
+        if takes_s > given_s:
+            raise GenericError("operation timed out")
+        self.objects[key] = body
+        return {"e_tag": "e"}
+
+    async def get_async(self, client: object, key: str, **_: object) -> None:
+        # Nothing is there before a creation is through.
+        raise FileNotFoundError(key)
+
+
+def created_on(way: SlowWay, monkeypatch: pytest.MonkeyPatch, *bodies_bytes: int) -> list[float]:
+    """How many seconds each of the creations took."""
+    monkeypatch.setattr(on_obstore.obstore, "put_async", way.put_async)
+    monkeypatch.setattr(on_obstore.obstore, "get_async", way.get_async)
+    monkeypatch.setattr(on_obstore, "time", SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time()))
+    location._answers.cache_clear()
+
+    async def scenario(clock: VirtualClock) -> list[float]:
+        store = location.open_store("s3://bucket/table", {"region": "us-east-1"}, clock=clock, random=lambda: 0.5)
+        took = []
+        for number, size in enumerate(bodies_bytes):
+            began_ms = clock.boot_ms()
+            outcome = await create_once(store, str(number), b"x" * size, clock=clock, random=lambda: 0.5)
+            assert isinstance(outcome, Mine)
+            took.append((clock.boot_ms() - began_ms) / 1000)
+        return took
+
+    return run_virtually(scenario)
+
+
+@pytest.mark.parametrize("size_mib", [1, 3, 12, 15, 20, 30])
+def test_a_large_creation_gets_through_a_slow_way_and_the_next_one_at_once(
+    monkeypatch: pytest.MonkeyPatch, size_mib: int
+) -> None:
+    """Each try that is given up ends its upload, so that one of them has to have the time."""
+    way = SlowWay(0.125 * MIB)
+    created_on(way, monkeypatch, size_mib * MIB)
+    again = SlowWay(0.125 * MIB)
+    created_on(again, monkeypatch, size_mib * MIB, 1024, size_mib * MIB)
+    assert (again.creations - way.creations) == 2, "what was learned is not learned anew"
+
+
+def test_small_creations_do_not_wait_for_longer_because_the_way_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    way = SlowWay(0.2 * MIB)
+    _, small_s = created_on(way, monkeypatch, 20 * MIB, 1024)
+    assert small_s < 1
+    hung = SlowWay(0.2 * MIB, hung=1)
+    (small_s,) = created_on(hung, monkeypatch, 1024)
+    assert (hung.creations, small_s < 3) == (2, True)
+
+
+def test_a_large_creation_that_hangs_is_asked_again_long_before_the_client_gives_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    way = SlowWay(10 * MIB, hung=1)
+    (took_s,) = created_on(way, monkeypatch, 20 * MIB)
+    assert (way.creations, took_s < 30) == (2, True)
+
+
+def test_a_body_that_hung_once_on_a_quick_way_is_soon_waited_for_no_longer_than_before() -> None:
+    times = AnswerTimes(DEFAULT_POLICY)
+    work_ms = transfer_ms(20 * MIB)
+    before_ms = times.patience_ms(work_ms)
+    times.missing(before_ms, work_ms)
+    assert times.patience_ms(0) == 2000, "it says nothing of small ones"
+    assert times.patience_ms(work_ms) > 5 * before_ms
+    for _ in range(8):
+        times.came(500, work_ms)
+    assert times.patience_ms(work_ms) == before_ms
 
 
 @pytest.fixture
