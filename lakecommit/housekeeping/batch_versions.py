@@ -14,9 +14,9 @@ from lakecommit.cleaning import RELEASE_AGE_MS
 from lakecommit.clock import Clock, Moment
 from lakecommit.drafts import TableSettings, Txn, batch_draft
 from lakecommit.errors import CommitFailed, Overtaken
-from lakecommit.formats.base import Committed, TableFormat, WritePlan
+from lakecommit.formats.base import Committed, TableFormat, TableState, WritePlan
 from lakecommit.housekeeping.versions import same_etag
-from lakecommit.model import CommitUser, Pending
+from lakecommit.model import CommitUser, Draft, Pending
 from lakecommit.queries import Queries
 
 # How many files of batch writes are remembered altogether, and how many writes.
@@ -90,11 +90,13 @@ class BatchVersions:
             if not left.files:
                 # The same under another ETag, or somebody has compacted it before.
                 return None
-            if batch.txn is not None and queries.table.has_reached(batch.txn):
-                raise Overtaken(f"txnVersion {batch.txn.version} of {batch.txn.application_id!r} was written by others")
+            overtaken = batch.txn is not None and queries.table.has_reached(batch.txn)
+            if batch.txn is not None and overtaken:
+                await self._check_not_written(batch.txn)
             if pending.plan is not None:
                 self._format.check(table, WritePlan.from_json(pending.plan), batch.settings.accepted_table_id)
-            outcome = await self._format.commit(table, batch_draft(left, batch.settings, batch.txn))
+            draft = batch_draft(left, batch.settings, batch.txn)
+            outcome = await self._format.commit(table, _with_kept_mark(draft, table) if overtaken else draft)
             queries.table.state = outcome.state
             if isinstance(outcome, Committed):
                 state = queries.table.known
@@ -102,6 +104,31 @@ class BatchVersions:
                 return replace(batch, version=state.version, etag=state.etag, committed=Moment.of(self._clock))
         raise CommitFailed(f"{MAX_CONFLICTS} versions in a row were taken by other writers: run it again")
 
+    async def _check_not_written(self, txn: Txn) -> None:
+        """Raises where others have written what `txn` names since ours is gone, or where nobody can tell: that the mark
+        is beyond it says only that later writes of the application have followed."""
+        written = await self._format.marks_after(txn.application_id, txn.version - 1)
+        named = f"txnVersion {txn.version} of {txn.application_id!r}"
+        if written is None:
+            raise Overtaken(
+                f"{named} may have been written by others: the log does not go back so far that it could say; look for "
+                "its rows in the table, and append them without txnVersion if they are missing"
+            )
+        if txn.version in written:
+            raise Overtaken(f"{named} was written by others")
+
     def _gone(self, batch: BatchVersion) -> str:
         where = f"version {batch.version} of {self._format.location}"
         return f"{where}, batch write {batch.user}, was written over by another writer"
+
+
+def _with_kept_mark(draft: Draft, table: TableState) -> Draft:
+    """The same draft where its application's mark is beyond it: that is set once more, as it is, and the version says
+    so, or else it would be taken for the write that the mark is of."""
+    kept = tuple((application_id, table.mark(application_id)) for application_id, _ in draft.marks)
+    return replace(
+        draft,
+        marks=(),
+        kept_marks=tuple((application_id, mark) for application_id, mark in kept if mark is not None),
+        details={**draft.details, "kept": [application_id for application_id, _ in kept]},
+    )

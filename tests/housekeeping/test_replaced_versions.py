@@ -234,6 +234,24 @@ def test_a_batch_write_is_committed_again_while_its_process_lives(table):
     run(scenario())
 
 
+def test_a_batch_write_is_committed_again_also_where_a_later_one_of_its_application_has_followed(table):
+    """The mark is beyond its `txnVersion`, and stays there. That it is set once more is no sign of a second write."""
+
+    async def scenario():
+        committer = table.committer()
+        for number in range(3):
+            await write_batch(table, committer, [number], Txn("app", number + 1))
+        for version in (2, 3):
+            await write_over(table, version)
+            table.pass_minutes(1)
+            await committer.tidy()
+            assert await table.ids() == [0, 1, 2]
+            assert (await table.marks())["app"] == 3
+        assert (await committer.plan(SCHEMA, SETTINGS, txn=Txn("app", 3))).skip
+
+    run(scenario())
+
+
 def test_a_batch_write_that_cannot_be_committed_again_is_reported(table, monkeypatch, caplog):
     """Its txnVersion was written by somebody else since, or its files are too many to be remembered."""
 

@@ -93,7 +93,10 @@ async def _search_once(store: LogStore, pick: Pick, *, from_the_start: bool) -> 
 
 
 async def marks_after(store: LogStore, application_id: str, after: int) -> frozenset[int] | None:
-    """The versions above `after` that `application_id` has committed; None where the log no longer goes back so far."""
+    """The versions above `after` that `application_id` has committed; None where the log no longer goes back so far.
+
+    A version that says that it has `kept` the mark was committed by somebody who found it there.
+    """
     listing = await newest_commits(store)
     seen: set[int] = set()
     version = listing.commits[-1] if listing.commits else -1
@@ -103,7 +106,10 @@ async def marks_after(store: LogStore, application_id: str, after: int) -> froze
         for number, answer in zip(numbers, answers, strict=True):
             if not isinstance(answer, Found):
                 return None
-            mark = parse_commit(number, answer.body).txns.get(application_id)
+            actions = parse_commit(number, answer.body)
+            if application_id in ((actions.commit_info or {}).get("lakecommit") or {}).get("kept", ()):
+                continue
+            mark = actions.txns.get(application_id)
             if mark is not None and mark <= after:
                 return frozenset(seen)
             if mark is not None:
