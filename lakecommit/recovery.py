@@ -30,7 +30,8 @@ from lakecommit.housekeeping.objects import (
     without_the_tables,
 )
 from lakecommit.housekeeping.queries import Cleaned, QueryCleaner, problem_of
-from lakecommit.housekeeping.replaced import commit_again
+from lakecommit.housekeeping.replaced import commit_again, judge
+from lakecommit.housekeeping.versions import OwnVersions
 from lakecommit.listening.places import place_paths
 from lakecommit.model import CommitUser, DataFile, Draft, Epoch, Marks, Pending, Seal, own_mark_id
 from lakecommit.presence import check_present
@@ -146,8 +147,54 @@ async def commit_passed(
             files=tuple(file for each in missing for file in each.files),
             details={
                 "recovered": [each.epoch for each in missing],
-                "settled": {user: [0 if found.marks.own is None else found.marks.own + 1, newest]},
+                "settled": {user: [[0 if found.marks.own is None else found.marks.own + 1, newest]]},
             },
+        )
+        outcome = await table_format.commit(table, draft)
+        committed: TableState = outcome.state
+        if isinstance(outcome, Committed):
+            return committed.version
+        table = committed
+    raise contended(table_format.location)
+
+
+async def without_a_version(
+    store: Get, table_format: TableFormat[Any], table: TableState, user: CommitUser, epochs: Collection[Epoch]
+) -> list[Epoch]:
+    """Those of `epochs` that are at or before the own mark, and that no version holds any more, as far as the log can
+    tell."""
+    own = marks_of(table, user).own
+    reached = [epoch for epoch in epochs if own is not None and epoch <= own]
+    found = await judge(store, table_format, OwnVersions(table_format, user), user, reached, table)
+    return sorted([*found.unknown, *(each.epoch for each in found.lost)])
+
+
+async def settle(
+    store: Get,
+    table_format: TableFormat[Any],
+    user: CommitUser,
+    epochs: Collection[Epoch],
+    new_id: Callable[[], str],
+) -> int | None:
+    """Commits a version that holds those of `epochs`, without files, that were in one that somebody wrote over.
+
+    From then on nobody commits them again: who was about to is in conflict with it, and asks once more. Returns the
+    version, None where there is nothing to settle.
+    """
+    table: TableState | None = await table_format.open()
+    for _ in range(MAX_COMMIT_ATTEMPTS):
+        left = [] if table is None else await without_a_version(store, table_format, table, user, epochs)
+        if table is None or not left:
+            return None
+        kept = [(name, table.mark(name)) for name in (str(user), own_mark_id(user))]
+        draft = Draft(
+            txn_id=new_id(),
+            operation="STREAMING UPDATE",
+            operation_parameters={"outputMode": "Append", "queryId": str(user), "epochId": str(left[-1])},
+            marks=(),
+            files=(),
+            details={"settled": {user: [[epoch, epoch] for epoch in left]}, "discarded": {user: left}},
+            kept_marks=tuple((name, mark) for name, mark in kept if mark is not None),
         )
         outcome = await table_format.commit(table, draft)
         committed: TableState = outcome.state

@@ -18,7 +18,7 @@ from lakecommit.epoch_ranges import parse_ranges
 from lakecommit.errors import InvalidInput, LakecommitError
 from lakecommit.formats.base import marks_of
 from lakecommit.model import CommitUser, Epoch, Seal, Totals
-from lakecommit.recovery import commit_passed, give_up
+from lakecommit.recovery import commit_passed, give_up, settle, without_a_version
 from lakecommit.storage.base import Store
 from lakecommit.stored_epochs import seals_after
 from lakecommit.table_committer import TableCommitter
@@ -79,7 +79,8 @@ class DiscardEpochsOutput:
 async def discard_epochs(
     store: Store, clock: Clock, user: CommitUser, epochs: str, *, accepted_table_id: str | None, apply: bool
 ) -> DiscardEpochsOutput:
-    """Shows or does it: versions that pass over `epochs`, with the marks, and hold what else is pending.
+    """Shows or does it: versions that pass over `epochs`, with the marks, and hold what else is pending. Those at or
+    before the mark whose version somebody wrote over are held by one without files.
 
     A driver of the query that is at work meanwhile does no harm: whoever commits an epoch first has decided. So what is
     deleted is only what no version names once the marks are past it. To do it again changes nothing more.
@@ -87,21 +88,24 @@ async def discard_epochs(
     wanted = parse_ranges(epochs)
     await find_queries(store, user)
     recovery = Recovery(store, clock, accepted_table_id)
-    marks = marks_of(await recovery.open(), user)
+    table_format = delta_format(store, clock)
+    table = await recovery.open()
+    marks = marks_of(table, user)
     sealed = [each.seal for each in await seals_after(store, user, None)]
     pending = [seal for seal in sealed if marks.own is None or seal.epoch > marks.own]
     _refuse_unknown(user, wanted, sealed)
-    lost = [seal for seal in pending if seal.epoch in wanted]
+    replaced = await without_a_version(store, table_format, table, user, wanted)
+    lost = [seal for seal in sealed if seal.epoch in replaced or (seal in pending and seal.epoch in wanted)]
     others = [seal for seal in pending if seal.epoch not in wanted and seal.totals.files]
     files = unconfirmed = 0
     problem: str | None = None
     if apply:
-        table_format = delta_format(store, clock)
         settings = TableSettings(None, {}, None, accepted_table_id, given_up=wanted)
         try:
             await commit_passed(store, table_format, user, new_id, accepted_table_id, wanted)
             committer = TableCommitter(store, table_format, clock=clock, new_id=new_id, random=random.random)
             await committer.commit_pending(user, settings)
+            await settle(store, table_format, user, wanted, new_id)
             deleted = await give_up(store, table_format, user, [seal for seal in sealed if seal.epoch in wanted])
             files, unconfirmed = deleted.files, deleted.unconfirmed
         except LakecommitError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lakecommit.errors import CorruptState
@@ -65,7 +65,7 @@ async def removed_since(
                 return None
             actions = parse_commit(number, answer.body)
             own = actions.txns.get(own_mark_id(user))
-            if own is not None and own == marks.own and not _replaced(actions.commit_info or {}, user):
+            if own is not None and own == marks.own and not _may_keep(actions.commit_info or {}, user):
                 return frozenset(found)
             found.update(_removed(answer.body))
             at_ms = (actions.commit_info or {}).get("timestamp")
@@ -89,12 +89,13 @@ def _runs(info: Mapping[str, Any], user: CommitUser, own: int | None) -> tuple[t
     if info.get("operation") == "FENCE":
         return () if own is None else ((0, own),)
     details = info.get("lakecommit") or {}
-    runs = [details[name][user] for name in ("epochs", "settled") if user in details.get(name, {})]
-    again = ((int(epoch), int(epoch)) for epoch in _replaced(info, user))
-    return (*((int(first), int(last)) for first, last in runs), *again)
+    runs = [details["epochs"][user]] if user in details.get("epochs", {}) else []
+    runs += details.get("settled", {}).get(user, ())
+    again = details.get("replaced", {}).get(user, ())
+    return (*((int(first), int(last)) for first, last in runs), *((int(epoch), int(epoch)) for epoch in again))
 
 
-def _replaced(info: Mapping[str, Any], user: CommitUser) -> Sequence[int]:
-    """The epochs that a version holds whose own versions were written over."""
-    epochs: Sequence[int] = (info.get("lakecommit") or {}).get("replaced", {}).get(user, ())
-    return epochs
+def _may_keep(info: Mapping[str, Any], user: CommitUser) -> bool:
+    """Whether a version may set marks once more that were reached before: one that makes up for others."""
+    details = info.get("lakecommit") or {}
+    return user in details.get("replaced", {}) or user in details.get("settled", {})
