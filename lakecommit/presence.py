@@ -9,7 +9,8 @@ the table may delete it, and so does every VACUUM that retains less than its age
 * what has been pending for over a day, since not every vacuum is told of.
 
 What is gone is refused by epoch; what comes before it is committed. While a vacuum that may take an epoch is under way,
-the epoch waits: a file that is there may be the next to go.
+the epoch waits: a file that is there may be the next to go. No epoch waits for longer than the longest vacuum: where
+one has died and others follow, the log always looks as if a young one were under way.
 """
 
 from __future__ import annotations
@@ -45,14 +46,20 @@ class Look:
 
 
 class Presence:
-    """Looks for files, and remembers for a while up to which epoch of a query it has found them."""
+    """Looks for files, and remembers for a while up to which epoch of a query it has found them.
+
+    While a query is held it remembers since when, too.
+    """
 
     def __init__(self, store: GetRange, location: str, clock: Clock) -> None:
         self._store, self._location, self._clock = store, location, clock
         self._found: dict[CommitUser, tuple[Epoch, Vacuums, int]] = {}
+        # Since when, by the boot clock and by the wall clock.
+        self._held: dict[CommitUser, tuple[int, int]] = {}
 
     def forget(self, user: CommitUser) -> None:
         self._found.pop(user, None)
+        self._held.pop(user, None)
 
     async def look(self, table: TableState, epochs: Sequence[SealedEpoch], staged: Sequence[Pending]) -> Look:
         """How many of `epochs`, the next ones of a query, may be committed now; `staged` are their files.
@@ -65,10 +72,14 @@ class Presence:
         for index, (epoch, files) in enumerate(zip(epochs, staged, strict=True)):
             if reason_to_look(epoch, files, table, now_ms) is None or self._was_there(user, epoch.epoch, table):
                 continue
-            if is_endangered(files, table.vacuums, now_ms):
+            if is_endangered(files, table.vacuums, now_ms) and not self._was_held_for_long(user, epoch):
                 look = Look(index, waits=True)
                 break
             doubted.append(index)
+        if look.waits:
+            self._held.setdefault(user, (self._clock.boot_ms(), now_ms))
+        elif not any(is_endangered(files, table.vacuums, now_ms) for files in staged):
+            self._held.pop(user, None)
         gone = await missing_files(self._store, [staged[index] for index in doubted])
         for index, missing in zip(doubted, gone, strict=True):
             if missing and index == 0:
@@ -102,6 +113,14 @@ class Presence:
             return False
         last, vacuums, looked_ms = self._found[user]
         return epoch <= last and vacuums == table.vacuums and self._clock.boot_ms() - looked_ms <= LOOKED_FOR_MS
+
+    def _was_held_for_long(self, user: CommitUser, epoch: SealedEpoch) -> bool:
+        """Whether the epoch has waited for vacuums for as long as any takes. Behind a held one it waits, too."""
+        if user not in self._held:
+            return False
+        boot_ms, wall_ms = self._held[user]
+        sealed_later_ms = max(0, epoch.sealed_ms - wall_ms)
+        return self._clock.boot_ms() - boot_ms - sealed_later_ms >= LONGEST_VACUUM_MS
 
 
 def reason_to_look(epoch: SealedEpoch, files: Pending, table: TableState, now_ms: int) -> str | None:

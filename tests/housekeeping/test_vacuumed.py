@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from lakecommit import presence
 from lakecommit.cadence import Pace
 from lakecommit.errors import CommitFailed, CorruptState
+from lakecommit.formats.base import Vacuums
+from lakecommit.formats.delta.vacuums import after_commit
 from lakecommit.model import CommitUser, Epoch
 from lakecommit.state import codec
 from tests.committer.conftest import QUERY, SCHEMA, SETTINGS, hold, let_go
 from tests.committer.test_table_committer import foreign_version, seal_only, version_path
+from tests.fake_clock import FakeClock
 
 OTHER = CommitUser("99999999-2222-3333-4444-555555555555")
 HOUR_MS = 3_600_000
@@ -223,3 +227,87 @@ def test_who_cannot_wait_for_a_vacuum_is_told_so(table):
         assert await table.ids() == [0, 1], "a vacuum that died never says that it is over"
 
     run(scenario())
+
+
+class Orphaned:
+    """A table of which one vacuum has died, and others that retain nothing follow every half an hour.
+
+    END does not say whose it is, so the log never lacks a START younger than an hour.
+    """
+
+    def __init__(self):
+        self.clock, self.minutes = FakeClock(), 0
+        self.table = SimpleNamespace(table_id="t", vacuums=Vacuums())
+        self.gone = set()
+        self.presence = presence.Presence(self, "memory://t", self.clock)
+        self._commit("VACUUM START")
+
+    def _commit(self, operation):
+        info = {"operation": operation, "timestamp": self.clock.wall_ms(), "operationParameters": {}}
+        self.table.vacuums = after_commit(self.table.vacuums, info)
+
+    def pass_minutes(self, minutes):
+        for _ in range(minutes):
+            self.minutes += 1
+            self.clock.wall += 60_000
+            self.clock.boot += 60_000
+            if self.minutes % 30 == 0:
+                self._commit("VACUUM START")
+            if self.minutes > 30 and self.minutes % 30 == 1:
+                self._commit("VACUUM END")
+
+    def sealed(self, number):
+        now_ms = self.clock.wall_ms()
+        files = [SimpleNamespace(path=f"f{number}", created_ms=now_ms)]
+        seal = SimpleNamespace(epoch=Epoch(number), sealed_ms=now_ms, table_id="t")
+        return seal, SimpleNamespace(user=QUERY, epoch=Epoch(number), files=files)
+
+    async def size(self, path):
+        return None if path in self.gone else 1
+
+    def look(self, *epochs):
+        return run(self.presence.look(self.table, [seal for seal, _ in epochs], [files for _, files in epochs]))
+
+
+def held_minutes(orphaned, *epochs):
+    """For how long the first one waits, with a look each minute."""
+    for minutes in range(600):
+        if orphaned.look(*epochs).ready:
+            return minutes
+        orphaned.pass_minutes(1)
+    raise AssertionError("it waits for ever")
+
+
+def test_no_epoch_waits_for_longer_than_the_longest_vacuum_where_one_has_died_and_others_follow():
+    orphaned = Orphaned()
+    orphaned.pass_minutes(10)
+    first = orphaned.sealed(1)
+    orphaned.pass_minutes(25)
+    assert orphaned.look(first).waits
+    orphaned.pass_minutes(20)
+    second = orphaned.sealed(2)
+    assert held_minutes(orphaned, first, second) == 40
+    assert held_minutes(orphaned, second) == 20, "it has waited behind the first"
+
+
+def test_what_was_held_for_long_is_looked_for():
+    orphaned = Orphaned()
+    epoch = orphaned.sealed(1)
+    orphaned.pass_minutes(35)
+    assert orphaned.look(epoch).waits
+    orphaned.gone.add("f1")
+    orphaned.pass_minutes(60)
+    with pytest.raises(CorruptState, match="epoch 1"):
+        orphaned.look(epoch)
+
+
+def test_a_later_vacuum_is_waited_for_anew():
+    """The hour is counted while the query is held, and from its start again after a look that held nothing."""
+    orphaned = Orphaned()
+    first = orphaned.sealed(1)
+    orphaned.pass_minutes(35)
+    assert held_minutes(orphaned, first) == 60
+    second = orphaned.sealed(2)
+    assert orphaned.look(second) == presence.Look(1), "no vacuum has begun since"
+    orphaned.pass_minutes(120)
+    assert held_minutes(orphaned, second) == 60
