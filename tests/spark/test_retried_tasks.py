@@ -91,4 +91,4 @@ def test_every_row_is_there_once(seen, spark, name, writes, seals):
 
 
 def test_the_query_was_not_started_again(seen):
-    assert seen.said == {"epochs": list(range(len(POINTS))), "runs": 1}
+    assert (seen.said["epochs"], seen.said["runs"]) == (list(range(len(POINTS))), 1)
