@@ -192,15 +192,6 @@ class Queries:
         if user in self._runs:
             self._runs[user].ended = True
             self.changed.ring()
-        else:
-            self._doubted.discard(user)
-
-    def resume_ended(self, user: CommitUser) -> None:
-        """Something is pending again of a query that may have been forgotten: it is read and committed, and the query
-        forgotten once more. One of which a run goes on, or has just begun (it is in doubt), is read without this."""
-        if user not in self._runs and user not in self._doubted:
-            self.resume(user, TableSettings(None, {}), Pace())
-            self.end_run(user)
 
     def doubt(self, user: CommitUser, *, unread: bool = False) -> None:
         """`unread` says that the store may hold more of it than was known."""

@@ -51,9 +51,6 @@ class Rewriting:
     async def make_up(self, noticed: Noticed) -> None:
         if noticed.rewritten:
             await self._try(self._read_anew())
-        for user in noticed.went_back:
-            self._queries.resume_ended(user)
-            self._commit()
         for user, epochs in noticed.replaced.items():
             await self._try(self._commit_again(user, epochs))
         await self._try(self._batches.step())

@@ -103,9 +103,6 @@ class Sealer:
             # Queries that write elsewhere are started here, too, and are nobody's to listen to.
             try:
                 await self._listening.start(user, self._table.state)
-                if self._queries.runs[user].ended:
-                    # It is read once more only for what is pending of it.
-                    self._listening.end_run(user)
             except BaseException:
                 self._queries.forget(user)
                 raise

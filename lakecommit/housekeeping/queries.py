@@ -53,8 +53,7 @@ class QueryCleanUp:
     was seen; `quiet`: afterwards nothing is left to wait for.
 
     `replaced` are done epochs that the log does not hold any more: somebody wrote over their version. They have to be
-    committed again; of those in `unknown` the log cannot tell. `rewritten` says that marks may have gone back, too;
-    `went_back`, that the query's own mark has, and that something of it is pending again.
+    committed again; of those in `unknown` the log cannot tell. `rewritten` says that marks may have gone back, too.
     """
 
     user: CommitUser
@@ -67,7 +66,6 @@ class QueryCleanUp:
     replaced: Sequence[Epoch] = ()
     unknown: Sequence[Epoch] = ()
     rewritten: bool = False
-    went_back: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.lost.paths or self.manifests or self.released)
@@ -78,7 +76,7 @@ class Cleaned:
     """What was deleted, and how much of it was not confirmed and is left for the next time.
 
     `problems` are records that cannot be read, and epochs of which nobody knows whether they are in the table: they
-    stay, and so does all that is newer. `replaced`, `rewritten` and `went_back` are those of `QueryCleanUp`.
+    stay, and so does all that is newer. `replaced` and `rewritten` are those of `QueryCleanUp`.
     """
 
     files: int = 0
@@ -88,7 +86,6 @@ class Cleaned:
     problems: tuple[str, ...] = ()
     replaced: tuple[Epoch, ...] = ()
     rewritten: bool = False
-    went_back: bool = False
 
 
 class QueryCleaner:
@@ -114,9 +111,6 @@ class QueryCleaner:
         self._marks_seen: deque[tuple[Epoch, Moment]] = deque()
         self._came_ms: dict[NamedManifest, int] | None = None
         self.versions = OwnVersions(table_format, user)
-        # The newest own mark that was in the table, whose id is `_table_id`.
-        self._reached = -1
-        self._table_id: str | None = None
         # When the next step has something to look for, on the boot clock; None where nothing is left to wait for.
         self._due_ms: int | None = 0
 
@@ -132,7 +126,6 @@ class QueryCleaner:
     def committed(self, version: int, holding: Holding) -> None:
         """This process has committed a version, which has this of the query."""
         self.versions.note(version, holding)
-        self._reached = max(self._reached, -1 if holding.own is None else holding.own)
 
     @property
     def is_quiet(self) -> bool:
@@ -156,7 +149,7 @@ class QueryCleaner:
         clean_up = await self.survey(known)
         cleaned = await self.apply(clean_up)
         if self._due_ms == waiting_ms:
-            if cleaned.unconfirmed or cleaned.replaced or cleaned.went_back:
+            if cleaned.unconfirmed or cleaned.replaced:
                 self._due_ms = 0
             elif clean_up.quiet:
                 self._due_ms = None
@@ -165,10 +158,9 @@ class QueryCleaner:
     async def survey(self, known: TableState | None = None, *, ask_all: bool = False) -> QueryCleanUp:
         """What there is to delete, and what was written over: with `ask_all` among all that is left of the query, else
         among what is about to go, or young."""
-        now, before = Moment.of(self._clock), self._reached
+        now = Moment.of(self._clock)
         table = await (self._format.open() if known is None else self._format.look(known))
         marks = marks_of(table, self._user)
-        behind = self._is_behind(table, marks, before)
         links = await self._read_chain(await list_sealed_epochs(self._store, self._user))
         reached = chained(links.values())
         manifests = await list_manifests(self._store, self._user)
@@ -188,7 +180,6 @@ class QueryCleaner:
         young_or_known = {epoch for epoch in done if committed is None or epoch > committed} | self.versions.known(done)
         wanted = done if ask_all else [epoch for epoch in done if epoch in released or epoch in young_or_known]
         presence = await self._presence(table, wanted)
-        went_back = presence.rewritten or (behind and Standing.PENDING in standings.values())
         newest = max(links, default=None)
         swept = {epoch for epoch in links if epoch > self._swept or (epoch == newest and epoch not in young)}
         judged = {epoch for epoch in swept.union(released) if epoch in manifests}
@@ -224,8 +215,7 @@ class QueryCleaner:
             unknown=presence.unknown,
             rewritten=presence.rewritten
             or (known is not None and table is not None and table.rewritten != known.rewritten),
-            went_back=went_back,
-            quiet=not (young or presence.lost or presence.unknown or went_back)
+            quiet=not (young or presence.lost or presence.unknown)
             and links.keys() | manifests.keys() <= {newest, *released, *(n.attempt.epoch for n in unsealed)},
         )
 
@@ -250,16 +240,7 @@ class QueryCleaner:
             problems=(*clean_up.lost.damaged.values(), *problem_of(clean_up)),
             replaced=tuple(clean_up.replaced),
             rewritten=clean_up.rewritten,
-            went_back=clean_up.went_back,
         )
-
-    def _is_behind(self, table: TableState | None, marks: Marks, before: int) -> bool:
-        """Whether the own mark in `table` is less than `before`, which was in it before that was read."""
-        table_id = None if table is None else table.table_id
-        same = table_id is not None and self._table_id in (None, table_id)
-        own = -1 if marks.own is None else marks.own
-        self._table_id, self._reached = table_id, max(self._reached, own) if same else own
-        return same and own < before
 
     async def _presence(self, table: TableState | None, epochs: Collection[Epoch]) -> Presence:
         """Whether epochs that are done by the marks are in the log."""

@@ -23,11 +23,10 @@ _log = logging.getLogger("lakecommit.housekeeping")
 @dataclass(frozen=True, slots=True)
 class Noticed:
     """What another writer wrote over: `rewritten`, the newest version that is known; `replaced`, the versions of these
-    epochs, which have to be committed again. The own marks of `went_back` are behind what they were."""
+    epochs, which have to be committed again."""
 
     rewritten: bool
     replaced: Mapping[CommitUser, Sequence[Epoch]]
-    went_back: Sequence[CommitUser]
 
 
 class TableHousekeeper:
@@ -69,7 +68,7 @@ class TableHousekeeper:
         `known` is an earlier state of the table: only what is newer has to be read.
         """
         replaced: dict[CommitUser, Sequence[Epoch]] = {}
-        rewritten, went_back = False, []
+        rewritten = False
         for user, cleaner in list(self._queries.items()):
             try:
                 cleaned = await cleaner.step(known)
@@ -77,8 +76,6 @@ class TableHousekeeper:
                 self._put_off(f"query {user}", error)
                 continue
             rewritten = rewritten or cleaned.rewritten
-            if cleaned.went_back:
-                went_back.append(user)
             if cleaned.replaced:
                 replaced[user] = cleaned.replaced
             if cleaned.files:
@@ -93,7 +90,7 @@ class TableHousekeeper:
                     self._batches.pop(user, None)
             except Exception as error:
                 self._put_off(f"batch write {user}", error)
-        return Noticed(rewritten, replaced, went_back)
+        return Noticed(rewritten, replaced)
 
     @staticmethod
     def _put_off(what: str, error: Exception) -> None:

@@ -6,15 +6,11 @@ import asyncio
 import json
 import uuid
 
-import pytest
-
 from lakecommit.drafts import Txn
 from lakecommit.housekeeping import batch_versions
 from lakecommit.model import CommitUser
 from tests.committer.conftest import QUERY, SCHEMA, SETTINGS
 from tests.committer.test_table_committer import foreign_version
-
-OTHER = CommitUser("99999999-2222-3333-4444-555555555555")
 
 
 def run(work):
@@ -52,74 +48,6 @@ def test_the_newest_version_of_an_idle_stream_is_committed_again_by_a_cleaning_s
         await committer.tidy()
         await committer.drain()
         assert await table.ids() == [0, 1, 2]
-
-    run(scenario())
-
-
-async def ended(table, epochs=3):
-    """A committer whose query has ended with these epochs committed, and is forgotten."""
-    committer = table.committer()
-    for epoch in range(epochs):
-        await table.epoch(committer, epoch, [epoch])
-    committer.end_run(QUERY)
-    queries = committer._queries
-    await queries.changed.wait_until(lambda: QUERY not in queries.runs)
-    return committer
-
-
-async def tidy_up(table, committer):
-    """As many cleaning steps as come within the time for which state stays."""
-    for _ in range(6):
-        table.pass_minutes(2)
-        await committer.tidy()
-        await committer.drain()
-
-
-def test_the_newest_version_of_a_query_that_has_ended_is_committed_again_while_its_process_lives(table):
-    async def scenario():
-        committer = await ended(table)
-        await write_over(table, 3)
-        await tidy_up(table, committer)
-        assert await table.ids() == [0, 1, 2]
-        queries = committer._queries
-        await queries.changed.wait_until(lambda: not queries.runs)
-        table.pass_minutes(25)
-        for _ in range(3):
-            await committer.tidy()
-            table.pass_minutes(5)
-        table.store.counts.clear()
-        await committer.tidy()
-        assert not table.store.counts, "in the end nobody asks any more"
-
-    run(scenario())
-
-
-@pytest.mark.parametrize("epochs", [1, 3])
-def test_an_ended_query_is_made_up_for_also_where_another_query_notices_first(table, epochs):
-    """Whoever reads the table anew takes the marks as they are: then nothing is written over any more, as it seems."""
-
-    async def scenario():
-        committer = await ended(table, epochs)
-        await committer.tidy()
-        await write_over(table, epochs)
-        table.pass_minutes(1)
-        await table.epoch(committer, 0, [10], user=OTHER)
-        await tidy_up(table, committer)
-        assert await table.ids() == [*range(epochs), 10]
-
-    run(scenario())
-
-
-def test_a_query_that_begins_anew_is_not_taken_for_one_that_has_ended(table):
-    async def scenario():
-        committer = await ended(table)
-        await write_over(table, 3)
-        committer.begin_run(QUERY)
-        table.pass_minutes(1)
-        await committer.tidy()
-        assert not any(each.ended for each in committer._queries.runs.values())
-        await table.epoch(committer, 3, [3])
-        assert await table.ids() == [0, 1, 2, 3]
 
     run(scenario())
 

@@ -253,21 +253,3 @@ def test_queries_that_have_ended_are_forgotten():
         assert (await lake.place("counter", users[0]))["state"] == 40
 
     virtually(scenario)
-
-
-def test_an_ended_query_whose_version_is_written_over_is_told_of_once_and_forgotten():
-    async def scenario(lake):
-        recorder = Recorder()
-        committer = lake.committer(recorder)
-        for epoch in range(3):
-            await lake.epoch(committer, epoch)
-        committer.end_run(QUERY)
-        await committer.settle_listeners()
-        await lake.store.put(f"_delta_log/{3:020d}.json", b'{"commitInfo":{"operation":"WRITE"}}\n')
-        for _ in range(8):
-            await lake.clock.sleep(5 * 60)
-            await committer.tidy()
-        assert recorder.epochs == [(0, 0), (1, 1), (2, 2)]
-        assert not committer._listening._feeds
-
-    virtually(scenario)
