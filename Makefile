@@ -13,6 +13,8 @@ NO_BYTE_LIMIT := spark.sql.execution.arrow.maxBytesPerBatch=2147483647
 # Workers must run the interpreter that has lakecommit, whatever the caller's shell says.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+# They start by the hundred, and each would compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | \
@@ -28,11 +30,11 @@ $(STAMP): pyproject.toml requirements-lock.txt .ci/setup | java
 	@.ci/setup python
 	@touch $@
 
-test: setup ## run all tests but the long ones
-	$(BIN)/pytest -m "not soak" $(ARGS)
+test: setup ## run all tests but the long ones; says which took longest
+	$(BIN)/python -m tests -m "not soak" --durations=15 $(ARGS)
 
 test-all: setup ## run all tests, the long ones too
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/python -m tests --durations=15 $(ARGS)
 
 sim: setup ## the simulation alone, with as many seeds as asked for: make sim ARGS="--seeds 100000"
 	$(BIN)/python -m tests.simulation $(or $(ARGS),--seeds 10000)
@@ -63,7 +65,7 @@ else
 endif
 
 docs: setup ## write docs/options.md anew from the declarations
-	$(BIN)/python -m lakecommit.options > docs/options.md
+	$(BIN)/python -m lakecommit.options.page > docs/options.md
 
 clean: ## remove .venv, caches and build results
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log

@@ -31,13 +31,14 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.memory import MIB, peak_bytes, resident_bytes
 from lakecommit.clock import SystemClock
-from lakecommit.drafts import TableSettings
+from lakecommit.committing.table import TableCommitter
+from lakecommit.formats.base import TableState
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.model import Attempt, AttemptId, CommitUser, DataFile, Epoch, Manifest, Seal, TaskId, Totals, Winner
-from lakecommit.snapshots import Snapshot
+from lakecommit.progress.observer import Observer, Snapshot
+from lakecommit.progress.settings import TableSettings
 from lakecommit.state import codec, layout
 from lakecommit.storage.location import open_store
-from lakecommit.table_committer import TableCommitter
 
 SCHEMA = json.dumps(
     {
@@ -48,7 +49,7 @@ SCHEMA = json.dumps(
         ],
     }
 )
-SETTINGS = TableSettings(("region",), {})
+SETTINGS = TableSettings(partition_columns=("region",), properties={})
 QUERY = CommitUser("5e1f0a52-7c55-4c62-9f10-000000000000")
 FILES_PER_EPOCH = 1000
 BOUND_MIB = 150
@@ -157,20 +158,24 @@ def _stats(attempt: Attempt, number: int) -> str:
     )
 
 
+class Counter(Observer):
+    """Counts snapshots."""
+
+    snapshots = 0
+
+    def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
+        self.snapshots += 1
+
+
 async def recover(location: str, per_task: int) -> Result:
-    table, snapshots = _table(location), 0
-
-    def told(_: Sequence[Snapshot]) -> None:
-        nonlocal snapshots
-        snapshots += 1
-
+    table, told = _table(location), Counter()
     committer = TableCommitter(
         open_store(location, {}),
         table,
         clock=SystemClock(),
         new_id=lambda: str(uuid.uuid4()),
         random=random.random,
-        told=told,
+        observers=(told,),
     )
     await table.open()
     codec.decode_manifest(_one_manifest(location), "to have all libraries loaded")
@@ -179,7 +184,7 @@ async def recover(location: str, per_task: int) -> Result:
     await committer.commit_pending(QUERY, SETTINGS)
     seconds = time.monotonic() - began
     files, epochs = _committed(location)
-    return Result(files, per_task, epochs, snapshots, seconds, idle, peak_bytes() - idle)
+    return Result(files, per_task, epochs, told.snapshots, seconds, idle, peak_bytes() - idle)
 
 
 def _committed(location: str) -> tuple[int, int]:

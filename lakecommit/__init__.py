@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lakecommit.listeners import CommitListener, CommittedSnapshot
-from lakecommit.partition_done import PartitionDone
+from lakecommit.listening.api import CommitListener, CommittedSnapshot
+from lakecommit.listening.partition_done import PartitionDone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,7 +18,7 @@ __all__ = ["CommitListener", "CommittedSnapshot", "PartitionDone", "__version__"
 def register(spark: SparkSession, *, listeners: Sequence[CommitListener] = ()) -> None:
     """Makes `format("lakecommit")` known to `spark` and starts its committer in this process. Again is harmless.
 
-    `listeners` are told of every snapshot of the process's streams, after it; see `lakecommit.listeners`.
+    `listeners` are told of every snapshot of the process's streams, after it; see `lakecommit.listening.api`.
     """
     from lakecommit.spark_ext.registration import register as register_with  # noqa: PLC0415 (Spark is an extra)
 
@@ -39,7 +39,7 @@ def drain(timeout: float = 60) -> None:
 def metrics() -> dict[str, dict[str, dict[str, object]]]:
     """What streams of this process have committed and what of them is pending, by table and query id.
 
-    See `lakecommit.query_metrics.QueryMetrics` for what each figure means. Spark's own metrics have the sums, too, as
+    `lakecommit.observing.metrics.QueryMetrics` says what each figure means. Spark's own metrics have the sums, too, as
     gauges that begin with `lakecommit.`.
     """
     from lakecommit.spark_ext.registration import metrics as all_metrics  # noqa: PLC0415 (Spark is an extra)

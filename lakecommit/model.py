@@ -6,7 +6,7 @@ Nothing here does I/O or knows Spark, Delta or Avro. `docs/protocol.md` explains
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NewType
 
 CommitUser = NewType("CommitUser", str)
@@ -19,6 +19,8 @@ BATCH_PREFIX = "batch-"
 
 # How long after its manifest an attempt may still be uploading.
 UPLOAD_DEADLINE_MS = 10 * 60 * 1000
+# How old something has to be before its state goes: no attempt is still uploading then, on whatever clock.
+RELEASE_AGE_MS = 2 * UPLOAD_DEADLINE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,29 @@ class Seal:
 
 
 @dataclass(frozen=True, slots=True)
+class SealedEpoch:
+    """A seal as the decisions see it. `in_part` says that the log names some of its files already, so that `totals` are
+    those of the others."""
+
+    epoch: Epoch
+    digest: bytes
+    offsets: str | None
+    sealed_ms: int
+    totals: Totals
+    watermark_us: int | None = None
+    backlog: str | None = None
+    table_id: str = ""
+    in_part: bool = False
+
+    @property
+    def empty(self) -> bool:
+        return self.totals.files == 0
+
+
+@dataclass(frozen=True, slots=True)
 class Marks:
-    """A query's progress in the table: Delta's own `txn` and the one that only lakecommit moves.
+    """A query's progress in the table: the mark that the format's own sink keeps, too, and the one that only lakecommit
+    moves.
 
     `expired` says that the own mark is only remembered: the table has forgotten it, and may have held a later one.
     """
@@ -152,25 +175,6 @@ class Pending:
     @property
     def totals(self) -> Totals:
         return Totals.of(self.files)
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """Everything that one snapshot adds to a table. `marks` are (application id, version) pairs to set with it.
-
-    `kept_marks` are reached already and set once more, so that they hold also where the versions that set them go.
-    `blind` says that its rows are known to be made without a look at the table's own.
-    """
-
-    txn_id: str
-    operation: str
-    operation_parameters: Mapping[str, str]
-    marks: tuple[tuple[str, int], ...]
-    files: tuple[DataFile, ...]
-    details: Mapping[str, object] = field(default_factory=dict)
-    user_metadata: str | None = None
-    kept_marks: tuple[tuple[str, int], ...] = ()
-    blind: bool = False
 
 
 def is_batch(user: CommitUser) -> bool:

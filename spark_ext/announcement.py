@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource
 
 _LOGGER = "org.apache.spark.sql.execution.datasources.DataSourceManager"
 _SOURCE = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
-_log = logging.getLogger("lakecommit.spark")
+_log = logging.getLogger("lakecommit.spark_ext")
 
 
 def announce(spark: SparkSession, source: type[DataSource]) -> None:

@@ -7,11 +7,12 @@ import logging
 import os
 from dataclasses import dataclass, replace
 
-from lakecommit.committers import Committers, Facts
-from lakecommit.service import ADDRESS_VARIABLE, SESSION_VARIABLE, Unreachable, ask, last_defaults
-from lakecommit.wire import Answer, Request
+from lakecommit.options.process import process_options
+from lakecommit.service.dispatch import Committers, Facts
+from lakecommit.service.server import ADDRESS_VARIABLE, SESSION_VARIABLE, Unreachable, ask, last_defaults
+from lakecommit.service.wire import Answer, Request
 
-_log = logging.getLogger("lakecommit.spark")
+_log = logging.getLogger("lakecommit.spark_ext")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +36,5 @@ def submit(request: Request) -> Submitted:
         except Unreachable as error:
             _log.warning("the committer in the driver cannot be reached (%s): committing inline", error)
             facts = Facts(defaults=last_defaults(directory, request.session))
-    committers = Committers(inline=True)
+    committers = Committers(inline=True, process=process_options(facts.defaults, os.environ))
     return Submitted(asyncio.run(committers.answer(request, facts)), inline=True)

@@ -1,13 +1,12 @@
-"""What Spark leaves out for a Python data source, done in the driver right before `save()` and `start()`.
+"""What Spark leaves out for a Python data source, done right before `save()` and `start()`, where they are called.
 
-Spark looks a Python data source up in the session of the calling thread, which other threads than the one that made
-the session do not have. It drops the columns of `writeStream.partitionBy(…)` and refuses those of
-`write.partitionBy(…)`. Of a stream that cannot run it tells after the start, or only in its log. And pyspark puts a
-line of its own before what a task of a batch write says.
+Spark drops the columns of `writeStream.partitionBy(…)` and refuses those of `write.partitionBy(…)`. Of a stream that
+cannot run it tells after the start, or only in its log. And pyspark puts a line of its own before what a task of a
+batch write says.
 
-So `register` wraps these two methods of pyspark, once in a process. Calls with another format go on as they are.
-Columns, trigger and mode are known to Spark's own writers alone, which are internal: where they cannot be read, the
-call goes on as without this.
+So `register` wraps these two methods of pyspark, once in a process: those of classic sessions in `classic_calls`, those
+of Spark Connect in `connect_calls`. Calls with another format go on as they are. Columns, trigger and mode are known to
+Spark's own writers alone, which are internal: where they cannot be read, the call goes on as without this.
 """
 
 from __future__ import annotations
@@ -15,29 +14,20 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeVar
-
-from pyspark.errors.exceptions.captured import PythonException
-from pyspark.sql import DataFrameWriter, SparkSession
-from pyspark.sql.classic.column import _to_seq
-from pyspark.sql.streaming.readwriter import DataStreamWriter
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 
 from lakecommit.errors import InvalidInput
-from lakecommit.spark_ext.offsets import entries, field_of
 from lakecommit.spark_ext.source import LakecommitDataSource
 
 T = TypeVar("T")
 
-_OWN_ERRORS = "lakecommit."
+OWN_ERRORS = "lakecommit."
 # What `save` and `start` take and set by themselves, too late for us.
 _SETTERS = ("format", "partitionBy", "outputMode")
-_CONTINUOUS = "ContinuousTrigger"
-_UPDATE = "Update"
-_SEPARATOR = "\x01"
-_log = logging.getLogger("lakecommit.spark")
+_log = logging.getLogger("lakecommit.spark_ext")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +42,24 @@ class Call:
     update: bool = False
 
 
-class WriteFailed(PythonException):
-    """What pyspark raises where a task fails, with our sentence first."""
+class Writers(Protocol):
+    """How writers of one class of pyspark's are read and called."""
 
-    def __str__(self) -> str:
-        return _said(self)
+    def source(self, writer: Any) -> str | None:
+        """The format that the writer was given."""
+
+    def call(self, writer: Any) -> Call:
+        """What the writer was told before this call."""
+
+    def calling(self, writer: Any) -> AbstractContextManager[None]:
+        """Around the call: it finds the data source, and the first line of what it raises is ours."""
 
 
-def wrap_writers() -> None:
-    """Afterwards `save()` and `start()` do what Spark leaves out. Again is harmless."""
-    for writer, name in ((DataFrameWriter, "save"), (DataStreamWriter, "start")):
-        method = getattr(writer, name)
-        if not hasattr(method, "__wrapped__"):
-            setattr(writer, name, _wrapped(method))
+def wrap(writer: type, name: str, writers: Writers) -> None:
+    """Afterwards this method of the writer does what Spark leaves out. Again is harmless."""
+    method = getattr(writer, name)
+    if not hasattr(method, "__wrapped__"):
+        setattr(writer, name, _wrapped(method, writers))
 
 
 def check(call: Call) -> None:
@@ -94,63 +89,43 @@ def check(call: Call) -> None:
         )
 
 
-def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
+def names(options: Iterable[str]) -> frozenset[str]:
+    """Options by name, as Spark compares them."""
+    return frozenset(name.lower() for name in options)
+
+
+def _wrapped(method: Callable[..., Any], writers: Writers) -> Callable[..., Any]:
     signature = inspect.signature(method)
 
     @functools.wraps(method)
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = signature.bind(self, *args, **kwargs)
-        if not _is_ours(self, given.arguments.get("format")):
+        source = given.arguments.get("format") or _read(writers.source, self)
+        if not isinstance(source, str) or source.lower() != LakecommitDataSource.name():
             return method(self, *args, **kwargs)
         for name in _SETTERS:
             value = given.arguments.pop(name, None)
             if value is not None:
                 getattr(self, name)(value)
-        call = _read(_call, self, given.arguments)
+        call = _read(writers.call, self)
         if call is not None:
-            check(call)
+            check(_with_arguments(call, given.arguments))
             if call.partitioned_by:
                 self.option("partitionBy", ",".join(map(_quoted, call.partitioned_by)))
-                self._jwrite = self._jwrite.partitionBy(_to_seq(self._spark.sparkContext, ()))
-        with _active(self._spark), _sentence_first():
+                self.partitionBy()
+        with writers.calling(self):
             return method(*given.args, **given.kwargs)
 
     return called
 
 
-def _is_ours(writer: Any, asked_for: object) -> bool:
-    source = asked_for or _read(_setting, writer, "source")
-    return isinstance(source, str) and source.lower() == LakecommitDataSource.name()
-
-
-def _call(writer: Any, arguments: dict[str, Any]) -> Call:
-    streaming = isinstance(writer, DataStreamWriter)
-    names = {*entries(_setting(writer, "extraOptions")), *arguments.get("options", ())}
-    if arguments.get("path") is not None:
-        names.add("path")
-    return Call(
-        streaming,
-        frozenset(name.lower() for name in names),
-        _columns(_setting(writer, "partitioningColumns")),
-        _columns(_setting(writer, "clusteringColumns")),
-        continuous=streaming and _setting(writer, "trigger").getClass().getSimpleName() == _CONTINUOUS,
-        update=streaming and _setting(writer, "outputMode").toString() == _UPDATE,
-    )
-
-
-def _columns(option: Any) -> tuple[str, ...]:
-    columns = option.get() if option.isDefined() else None
-    return () if columns is None or columns.isEmpty() else tuple(columns.mkString(_SEPARATOR).split(_SEPARATOR))
+def _with_arguments(call: Call, arguments: dict[str, Any]) -> Call:
+    given = {*arguments.get("options", ()), *(("path",) if arguments.get("path") is not None else ())}
+    return replace(call, options=call.options | names(given))
 
 
 def _quoted(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
-
-
-def _setting(writer: Any, name: str) -> Any:
-    """What Spark's own writer has been told."""
-    jwrite = writer._jwrite
-    return field_of(jwrite, name) if isinstance(writer, DataStreamWriter) else getattr(jwrite, name)()
 
 
 def _read(reader: Callable[..., T], *arguments: Any) -> T | None:
@@ -159,33 +134,3 @@ def _read(reader: Callable[..., T], *arguments: Any) -> T | None:
     except Exception as error:
         _log.info("what a writer of Spark's was told cannot be read: %s", type(error).__name__)
         return None
-
-
-@contextmanager
-def _active(spark: SparkSession) -> Iterator[None]:
-    """The session is the one of this thread, in which Spark looks for the data source; then the one before again."""
-    sessions = spark._jvm.org.apache.spark.sql.SparkSession  # type: ignore[union-attr]
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(spark._jsparkSession)
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
-
-
-@contextmanager
-def _sentence_first() -> Iterator[None]:
-    try:
-        yield
-    except PythonException as error:
-        if error._origin is None or not _said(error).startswith(_OWN_ERRORS):
-            raise
-        raise WriteFailed(origin=error._origin) from None
-
-
-def _said(error: PythonException) -> str:
-    """What the worker sent."""
-    return ((error.getMessageParameters() or {}).get("traceback") or "").strip()

@@ -12,10 +12,10 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from lakecommit.query_metrics import QueryMetrics
+from lakecommit.observing.metrics import QueryMetrics
 
 PREFIX = "lakecommit."
-_log = logging.getLogger("lakecommit.spark")
+_log = logging.getLogger("lakecommit.spark_ext")
 
 
 class SparkMetrics:

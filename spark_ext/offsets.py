@@ -22,7 +22,7 @@ _FILE_SOURCE = "FileStreamSource"
 _LOG_OFFSET = re.compile(r'\{"logOffset":([0-9]+)\}')
 _FILES_PER_EPOCH = "ReadMaxFiles"
 _SEPARATOR = "\x01"
-_log = logging.getLogger("lakecommit.spark")
+_log = logging.getLogger("lakecommit.spark_ext")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from lakecommit.model import CommitUser
 
 # How sources such as Delta's and that of files describe themselves: DeltaSource[s3a://bucket/table].
 _SOURCE = re.compile(r"\w+\[(.+)\]")
-_log = logging.getLogger("lakecommit.spark")
+_log = logging.getLogger("lakecommit.spark_ext")
 
 
 def batch_reads(spark: SparkSession, execution: str) -> Sequence[str] | None:

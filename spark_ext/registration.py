@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
 import uuid
 from collections.abc import Sequence
@@ -19,16 +20,17 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from lakecommit.committers import Committers
 from lakecommit.errors import InvalidInput
-from lakecommit.listeners import CommitListener, check_listeners
+from lakecommit.listening.api import CommitListener, check_listeners
 from lakecommit.model import CommitUser
-from lakecommit.service import ADDRESS_VARIABLE, SESSION_VARIABLE, CommitterService
+from lakecommit.options.process import process_options
+from lakecommit.service.dispatch import Committers
+from lakecommit.service.server import ADDRESS_VARIABLE, SESSION_VARIABLE, CommitterService
 from lakecommit.spark_ext.announcement import announce
-from lakecommit.spark_ext.driver_calls import wrap_writers
+from lakecommit.spark_ext.classic_calls import wrap_classic_writers
 from lakecommit.spark_ext.metrics import SparkMetrics
 from lakecommit.spark_ext.restarts import keep_listening, log_as_committed, restart_of
-from lakecommit.spark_ext.session import SparkSessions
+from lakecommit.spark_ext.session import SparkSessions, settings_of
 from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.task import local_dir
 from lakecommit.spark_ext.version import check_version
@@ -41,7 +43,7 @@ TRANSFER = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
 }
-_log = logging.getLogger("lakecommit.spark")
+_log = logging.getLogger("lakecommit.spark_ext")
 _lock = threading.Lock()
 
 
@@ -65,7 +67,9 @@ def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> N
     `listeners` are told of snapshots of all streams of the process, beside those of earlier calls, also of calls for
     a context that was stopped since. One with the name of an earlier one takes its place.
 
-    Raises `InvalidInput`, and changes nothing, where workers could not run lakecommit, or a listener cannot be meant.
+    Raises `InvalidInput`, and changes nothing, where workers could not run lakecommit, or a listener or a setting of
+    the process cannot be meant.
+
     In a Spark Connect session there is no driver process to put a committer into: writes commit inline, and nobody
     could call a listener.
     """
@@ -78,12 +82,16 @@ def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> N
                 "listeners are called in the driver's process, which a Spark Connect session is not; leave them out "
                 "here, and register them where the driver runs"
             )
+        # Needs packages that only those have who have such a session.
+        from lakecommit.spark_ext.connect_calls import wrap_connect_writers  # noqa: PLC0415
+
         spark.dataSource.register(LakecommitDataSource)
         _bound_transfer(spark)
+        wrap_connect_writers()
         _log.info("no driver process here (Spark Connect): format('lakecommit') commits inline")
         return
     with _lock:
-        driver = _driver_of(context)
+        driver = _driver_of(context, spark)
         session_id = driver.sessions.id_of(spark)
         if session_id is None:
             session_id = str(uuid.uuid4())
@@ -93,7 +101,7 @@ def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> N
             driver.sessions.add(session_id, spark)
             spark.streams.addListener(_QueryListener(driver, session_id))
         _bound_transfer(spark)
-        wrap_writers()
+        wrap_classic_writers()
         _listeners.update(added)
         driver.service.listen(listeners)
 
@@ -109,13 +117,15 @@ def metrics() -> dict[str, dict[str, dict[str, object]]]:
     return {table: queries for driver in list(_drivers.values()) for table, queries in driver.service.metrics().items()}
 
 
-def _driver_of(context: SparkContext) -> _Driver:
+def _driver_of(context: SparkContext, spark: SparkSession) -> _Driver:
+    """The driver's part of a context. `spark` says what holds for the process where it is the first that asks."""
     application = context.applicationId
     if application not in _drivers:
+        process = process_options(settings_of(spark), os.environ)
         check_workers(context)
         _close_services()
         sessions = SparkSessions()
-        committers = Committers(local_dir=local_dir(), counted=SparkMetrics(context).show)
+        committers = Committers(process=process, local_dir=local_dir(), counted=SparkMetrics(context).show)
         service = CommitterService(committers, sessions)
         service.listen(tuple(_listeners.values()))
         _drivers[application] = _Driver(service, sessions)

@@ -19,8 +19,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakecommit.committers import Restart
 from lakecommit.model import CommitUser, Epoch
+from lakecommit.service.dispatch import Restart
 from lakecommit.spark_ext.offsets import entries, epoch_offsets, field_of
 from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.writers import everywhere
@@ -31,7 +31,7 @@ _WATERMARK = "EventTimeWatermark"
 # What Spark logs of an epoch without state and watermark.
 _DONE = '{"nextBatchWatermarkMs":0}'
 _SINK_HISTORY = "spark.sql.streaming.queryEvolution.enableSinkEvolution"
-_log = logging.getLogger("lakecommit.spark")
+_log = logging.getLogger("lakecommit.spark_ext")
 
 
 def restart_of(spark: SparkSession, user: CommitUser, defaults: Mapping[str, str]) -> Restart | None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from lakecommit.committers import Facts
+from lakecommit.formats.registry import format_named
+from lakecommit.formats.settings import FormatSettings
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.option_declarations import DELTA_TXN_AUTO_RESET, DELTA_TXN_SETTINGS
+from lakecommit.options.declarations import SESSION_PREFIX
+from lakecommit.options.parsing import parse_options
+from lakecommit.service.dispatch import Facts
+from lakecommit.service.wire import Request, Verb
 from lakecommit.spark_ext.offsets import EpochOffsets, entries, epoch_offsets
 from lakecommit.spark_ext.plans import batch_reads, stream_reads
 from lakecommit.state.codec import decode_report
-from lakecommit.wire import Request, Verb
-
-SETTING_PREFIX = "spark.lakecommit."
 
 
 class SparkSessions:
@@ -87,8 +88,10 @@ class SparkSessions:
         defaults = self._defaults[request.session]
         txn: Mapping[str, str] = {}
         # A batch write takes its transaction when it is planned; what others set in the session later is not its own.
-        if request.verb is Verb.PLAN and not request.streaming and not _names_txn((*request.options, *defaults)):
-            txn = self._jvm.submit(_delta_txn, spark).result()
+        if request.verb is Verb.PLAN and not request.streaming:
+            options = parse_options(request.options, streaming=False, defaults=defaults)
+            if options.txn_app_id is None:
+                txn = self._jvm.submit(_taken, spark, format_named(options.table_format)).result()
         reads = self._locations_read(spark, user, request)
         return Facts(
             defaults,
@@ -129,14 +132,14 @@ class SparkSessions:
 
     def _read_defaults(self, session_id: str) -> None:
         """Asks the session for its settings, which takes some forty milliseconds: not in an epoch's path."""
-        self._defaults[session_id] = self._jvm.submit(_defaults, self._sessions[session_id]).result()
+        self._defaults[session_id] = self._jvm.submit(settings_of, self._sessions[session_id]).result()
 
 
-def _defaults(spark: SparkSession) -> Mapping[str, str]:
-    """The session's `spark.lakecommit.*` settings."""
+def settings_of(spark: SparkSession) -> Mapping[str, str]:
+    """The session's `spark.lakecommit.*` settings, without that prefix."""
     settings = entries(spark._jsparkSession.conf().getAll())
     return {
-        key.removeprefix(SETTING_PREFIX): value for key, value in settings.items() if key.startswith(SETTING_PREFIX)
+        key.removeprefix(SESSION_PREFIX): value for key, value in settings.items() if key.startswith(SESSION_PREFIX)
     }
 
 
@@ -146,14 +149,12 @@ def _query_of(request: Request) -> CommitUser | None:
     return None if report is None else decode_report(report).attempt.user
 
 
-def _names_txn(options: Iterable[str]) -> bool:
-    return not {name.lower() for name in options}.isdisjoint(name.lower() for name in DELTA_TXN_SETTINGS.values())
-
-
-def _delta_txn(spark: SparkSession) -> Mapping[str, str]:
-    """The transaction that Delta's own settings name. As in Delta, `autoReset` unsets a version that is taken."""
-    asked = ((key, spark.conf.get(key, None)) for key in DELTA_TXN_SETTINGS)
+def _taken(spark: SparkSession, table_format: FormatSettings) -> Mapping[str, str]:
+    """What the format's own settings say for a batch write that takes them. As there, some of them are taken once."""
+    asked = ((key, spark.conf.get(key, None)) for key in table_format.session_settings)
     found = {key: value for key, value in asked if value is not None}
-    if len(found) == len(DELTA_TXN_SETTINGS) and spark.conf.get(DELTA_TXN_AUTO_RESET, "false") == "true":
-        spark.conf.unset(next(key for key, option in DELTA_TXN_SETTINGS.items() if option == "txnVersion"))
+    if len(found) == len(table_format.session_settings):
+        for key, once in table_format.taken_once.items():
+            if spark.conf.get(once, "false") == "true":
+                spark.conf.unset(key)
     return found

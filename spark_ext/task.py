@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakecommit.clock import SystemClock
 from lakecommit.formats.base import WritePlan
 from lakecommit.model import Attempt, CommitUser, Epoch, Report
-from lakecommit.options import Options
+from lakecommit.options.declarations import Options
 from lakecommit.state import layout
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store

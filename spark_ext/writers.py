@@ -18,15 +18,15 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from lakecommit.errors import ContradictoryState
 from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
-from lakecommit.options import parse_options, txn_options
+from lakecommit.options.parsing import parse_options, txn_options
+from lakecommit.service.wire import Answer, Request, Verb
 from lakecommit.spark_ext import committer_link
 from lakecommit.spark_ext.failures import sentence_first
 from lakecommit.spark_ext.task import run_task, sealed_already
 from lakecommit.state.codec import encode_report
 from lakecommit.storage.location import absolute
-from lakecommit.wire import Answer, Request, Verb
 
-_log = logging.getLogger("lakecommit.spark")
+_log = logging.getLogger("lakecommit.spark_ext")
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,5 @@
-"""The durable records of writers and committer: what they are called, how they are encoded."""
+"""The durable records: Avro schemas and codecs, the grammar of names, all listing and reading of seals and manifests.
+
+A record is checked when it is written and when it is read. What several of them say together, and against the table's
+marks, is for `restarting` and `releasing`. Called by every stage.
+"""

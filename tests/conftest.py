@@ -10,33 +10,26 @@ from lakecommit.demo.place import Place
 from lakecommit.testing.s3 import LocalS3
 from lakecommit.testing.sessions import delta_session
 from tests.process.faulty_proxy import faulty_proxy
-
-# Every query of a test is tiny and runs once, so that compiling it costs more than it saves.
-QUICK = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
+from tests.quick import QUICK
+from tests.spark.connect_server import connect_session
 
 
 def pytest_addoption(parser):
     parser.addoption("--sim-seeds", type=int, default=3000, metavar="N", help="how many seeds the simulation runs")
+    parser.addoption("--half", choices=["spark", "others"], help="only tests with Spark, or only those without")
+    parser.addoption("--connect", action="store_true", help="the session is one of Spark Connect")
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
+def spark(request, tmp_path_factory):
     """A session with Delta and with lakecommit registered."""
     import lakecommit  # noqa: PLC0415 (tests without Spark must not need it)
 
-    warehouse = tmp_path_factory.mktemp("warehouse")
-    session = delta_session("lakecommit-tests", extra_conf={**QUICK, "spark.sql.warehouse.dir": str(warehouse)})
-    lakecommit.register(session)
-    yield session
-    session.stop()
+    settings = {**QUICK, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    connect = request.config.getoption("--connect")
+    with connect_session(settings) if connect else delta_session("lakecommit-tests", extra_conf=settings) as session:
+        lakecommit.register(session)
+        yield session
 
 
 @pytest.fixture(scope="session")
@@ -59,9 +52,25 @@ def proxy(local_s3):
         yield running
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Whatever needs the session is marked so, and runs after everything that does not."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+    # What only Delta's log has is not asked of other formats.
+    items[:] = [item for item in items if not (item.get_closest_marker("delta_log") and _format_of(item) != "delta")]
+    items.sort(key=needs_spark)
+    half = config.getoption("--half")
+    if half is not None:
+        left_out = [item for item in items if needs_spark(item) != (half == "spark")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if needs_spark(item) == (half == "spark")]
+
+
+def needs_spark(item) -> bool:
+    return item.get_closest_marker("spark") is not None
+
+
+def _format_of(item) -> str:
+    callspec = getattr(item, "callspec", None)
+    return "delta" if callspec is None else callspec.params.get("table_format", "delta")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from lakecommit.option_declarations import STORE_PREFIX
+from lakecommit.options.declarations import STORE
 
 T = TypeVar("T")
 Command = Callable[..., Any]
@@ -21,7 +21,7 @@ def _store_options(_: click.Context, __: click.Parameter, given: tuple[str, ...]
         if not (key and equals):
             # Not quoted: what is not understood may be a secret.
             raise click.BadParameter(f"number {number} is not of the form key=value")
-        options[key.lower().removeprefix(STORE_PREFIX)] = value
+        options[key.lower().removeprefix(STORE.prefix)] = value
     return options
 
 
@@ -32,7 +32,7 @@ def store_option(command: Command) -> Command:
         multiple=True,
         callback=_store_options,
         metavar="KEY=VALUE",
-        help="An option of the object store, such as region=eu-west-1; may be repeated.",
+        help=STORE.hint,
     )(command)
 
 

@@ -10,26 +10,24 @@ from typing import Any
 import click
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 
-from lakecommit.cleaning import RELEASE_AGE_MS
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.hints import Hint, hint
 from lakecommit.cli.output import Indented, second, show, size, table, text
 from lakecommit.cli.progress import progress_bar
-from lakecommit.cli.recover_queries import delta_format, new_id
+from lakecommit.cli.tables import new_id, table_at
 from lakecommit.clock import Clock, SystemClock
+from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import InvalidInput, LakecommitError
 from lakecommit.formats.base import TableState, marks_of
-from lakecommit.formats.delta.names import LOG
-from lakecommit.housekeeping.batches import DeadBatch
-from lakecommit.housekeeping.objects import NamedFiles
-from lakecommit.housekeeping.queries import Cleaned, QueryCleanUp, problem_of
-from lakecommit.housekeeping.whole_table import DEAD_AFTER_MS, TableCleaner, UserCleanUp
-from lakecommit.inspection import user_status, users
-from lakecommit.model import CommitUser, is_batch
-from lakecommit.parallel import in_parallel
+from lakecommit.model import RELEASE_AGE_MS, CommitUser, is_batch
+from lakecommit.observing.status import user_status
+from lakecommit.releasing.batches import DeadBatch
+from lakecommit.releasing.objects import NamedFiles
+from lakecommit.releasing.query import Cleaned, QueryCleanUp, problem_of
+from lakecommit.releasing.whole_table import DEAD_AFTER_MS, TableCleaner, UserCleanUp
 from lakecommit.state import layout
+from lakecommit.state.stored import users
 from lakecommit.storage.base import Store
-from lakecommit.storage.local import abandoned_halves, remove_halves
 from lakecommit.storage.location import open_store
 
 RELEASE_MINUTES = RELEASE_AGE_MS // 60_000
@@ -108,7 +106,7 @@ class CleanOutput:
             parts += [text(f"{verb}:"), table(columns, [_row(user) for user in found])]
         if self.halves:
             verb = "were deleted" if self.applied else "would be deleted"
-            parts.append(text(f"{self.halves} half-written versions, which killed writers left in {LOG}, {verb}"))
+            parts.append(text(f"{self.halves} half-written versions, which killed writers left in the log, {verb}"))
         if not (found or self.halves):
             parts.append(text("there is nothing to clean up"))
         kept = [user for user in self.users if user.stays]
@@ -136,7 +134,7 @@ async def clean(
     store: Store, clock: Clock, *, older_than_ms: int = DEAD_AFTER_MS, apply: bool = False, as_json: bool = False
 ) -> CleanOutput:
     """Looks behind every commit user, and deletes right after that where `apply` is set."""
-    table_format = delta_format(store, clock)
+    table_format = await table_at(store, clock)
     state = await table_format.open()
     if state is None:
         raise InvalidInput(
@@ -151,10 +149,8 @@ async def clean(
             figures = await _figures(store, state, found, older_than_ms, clock.wall_ms())
             done.append(await _applied(cleaner, found, figures) if apply and found.found else figures)
             step()
-    halves = abandoned_halves(store.location, LOG, DEAD_AFTER_MS / 1000)
-    return CleanOutput(
-        store.location, older_than_ms, apply, tuple(done), remove_halves(halves) if apply else len(halves)
-    )
+    halves = table_format.sweep(DEAD_AFTER_MS, apply=apply)
+    return CleanOutput(store.location, older_than_ms, apply, tuple(done), halves)
 
 
 def _age_ms(_: click.Context, __: click.Parameter, given: str) -> int:

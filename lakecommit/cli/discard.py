@@ -7,19 +7,19 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from lakecommit.cleaning import RELEASE_AGE_MS
 from lakecommit.cli.hints import again, hint
 from lakecommit.cli.output import duration, second, size, table, text
-from lakecommit.cli.recover_queries import delta_format, find_queries, new_id, ranges
+from lakecommit.cli.recover_queries import find_queries, ranges
+from lakecommit.cli.tables import new_id, table_at
 from lakecommit.clock import Clock
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import marks_of
-from lakecommit.housekeeping.objects import list_manifests, read_files, without_the_tables
-from lakecommit.housekeeping.queries import Cleaned
-from lakecommit.model import CommitUser, Epoch
-from lakecommit.recovery import discard
+from lakecommit.model import RELEASE_AGE_MS, CommitUser, Epoch
+from lakecommit.recovering.recovery import discard
+from lakecommit.releasing.objects import read_files, without_the_tables
+from lakecommit.releasing.query import Cleaned
+from lakecommit.state.stored import list_manifests, list_sealed_epochs
 from lakecommit.storage.base import Store
-from lakecommit.stored_epochs import list_sealed_epochs
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class DiscardOutput:
 async def discard_query(store: Store, clock: Clock, user: CommitUser, *, apply: bool) -> DiscardOutput:
     """Shows what giving up a query would delete, or does it. Raises where the query wrote too recently for that."""
     await find_queries(store, user)
-    table_format = delta_format(store, clock)
+    table_format = await table_at(store, clock)
     sealed = await list_sealed_epochs(store, user)
     by_epoch = await list_manifests(store, user)
     manifests = [named for group in by_epoch.values() for named in group]

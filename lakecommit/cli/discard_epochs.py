@@ -11,17 +11,18 @@ from rich.console import Group, RenderableType
 
 from lakecommit.cli.hints import again, hint
 from lakecommit.cli.output import table, text
-from lakecommit.cli.recover_queries import Recovery, delta_format, find_queries, new_id, ranges
+from lakecommit.cli.recover_queries import Recovery, find_queries, ranges
+from lakecommit.cli.tables import new_id, table_at
 from lakecommit.clock import Clock
-from lakecommit.drafts import TableSettings
+from lakecommit.committing.table import TableCommitter
 from lakecommit.epoch_ranges import parse_ranges
 from lakecommit.errors import InvalidInput, LakecommitError
 from lakecommit.formats.base import marks_of
 from lakecommit.model import CommitUser, Epoch, Seal, Totals
-from lakecommit.recovery import commit_passed, give_up, settle, without_a_version
+from lakecommit.progress.settings import TableSettings
+from lakecommit.recovering.recovery import commit_passed, give_up, settle, without_a_version
+from lakecommit.state.stored import seals_after
 from lakecommit.storage.base import Store
-from lakecommit.stored_epochs import seals_after
-from lakecommit.table_committer import TableCommitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,8 @@ async def discard_epochs(
     """
     wanted = parse_ranges(epochs)
     await find_queries(store, user)
-    recovery = Recovery(store, clock, accepted_table_id)
-    table_format = delta_format(store, clock)
+    table_format = await table_at(store, clock)
+    recovery = Recovery(store, table_format, clock, accepted_table_id)
     table = await recovery.open()
     marks = marks_of(table, user)
     sealed = [each.seal for each in await seals_after(store, user, None)]
@@ -100,7 +101,9 @@ async def discard_epochs(
     files = unconfirmed = 0
     problem: str | None = None
     if apply:
-        settings = TableSettings(None, {}, None, accepted_table_id, given_up=wanted)
+        settings = TableSettings(
+            partition_columns=None, properties={}, accepted_table_id=accepted_table_id, given_up=wanted
+        )
         try:
             await commit_passed(store, table_format, user, new_id, accepted_table_id, wanted)
             committer = TableCommitter(store, table_format, clock=clock, new_id=new_id, random=random.random)

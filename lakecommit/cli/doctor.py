@@ -16,13 +16,12 @@ from lakecommit import commands
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.environment import Check, Verdict, environment_checks
 from lakecommit.cli.output import show, table, text
-from lakecommit.cli.recover_queries import delta_format
+from lakecommit.cli.tables import table_at, title_of
 from lakecommit.clock import SystemClock
 from lakecommit.errors import LakecommitError
-from lakecommit.formats.delta.log import open_table
-from lakecommit.formats.delta.state import DeltaState
-from lakecommit.housekeeping.whole_table import DEAD_AFTER_MS
+from lakecommit.formats.base import PlanWrite, TableState
 from lakecommit.model import CommitUser, is_batch
+from lakecommit.releasing.whole_table import DEAD_AFTER_MS
 from lakecommit.state.layout import ROOT, parse_manifest_path
 from lakecommit.storage.base import AlreadyThere, Create, Created, CreateOutcome, Delete, Store
 from lakecommit.storage.location import open_store
@@ -65,11 +64,12 @@ async def table_checks(store: Store, probe_id: str) -> list[Check]:
     The probe object is below the table's own state directory and is deleted again.
     """
     try:
-        found = await open_table(store, SystemClock())
+        table_format = await table_at(store, SystemClock())
+        found = await table_format.open()
     except LakecommitError as error:
         return [Check("store", Verdict.FAILED, f"{store.location} cannot be read: {error}")]
-    what = "no table yet" if found is None else f"Delta table at version {found.version}"
-    checks = [Check("store", Verdict.OK, f"{store.location}: reachable, {what}"), _can_append(store, found)]
+    what = "no table yet" if found is None else f"{title_of(table_format)} table at version {found.version}"
+    checks = [Check("store", Verdict.OK, f"{store.location}: reachable, {what}"), _can_append(table_format, found)]
     try:
         return [
             *checks,
@@ -158,13 +158,13 @@ def command(location: str | None, store_options: Mapping[str, str], as_json: boo
         raise SystemExit(1)
 
 
-def _can_append(store: Store, found: DeltaState | None) -> Check:
+def _can_append(table_format: PlanWrite, found: TableState | None) -> Check:
     """Whether rows that have all of the table's columns could be appended."""
     name = "append"
     if found is None:
         return Check(name, Verdict.OK, "the first write creates the table")
     try:
-        delta_format(store, SystemClock()).plan(found, found.metadata.schema_string, None)
+        table_format.plan(found, found.schema, None)
     except LakecommitError as error:
         return Check(name, Verdict.FAILED, str(error), "docs/delta-features.md says which features can be honoured")
     return Check(name, Verdict.OK, "rows with the columns of the table can be appended to it")

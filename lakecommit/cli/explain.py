@@ -1,4 +1,7 @@
-"""`lakecommit explain [NAME]`: what is behind an error, and what to do; the page comes with the package."""
+"""`lakecommit explain [NAME]`: what is behind an error, and what to do; or what an option does.
+
+The page of errors comes with the package, and options say it themselves.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from rich.text import Text
 from lakecommit.cli.arguments import json_option
 from lakecommit.cli.output import show, table
 from lakecommit.errors import InvalidInput
+from lakecommit.options.declarations import DECLARATIONS, PROCESS_DECLARATIONS
 
 PAGE = "when-something-is-wrong.md"
 _HEADING = "## "
@@ -61,16 +65,28 @@ def entries() -> dict[str, Entry]:
     return {name: Entry(name, body.strip()) for name, _, body in found}
 
 
+def options() -> dict[str, Entry]:
+    """The declared options by name in lower case: Spark shows them like that."""
+    return {
+        each.name.lower(): Entry(
+            each.name,
+            f"{each.help}\n\nfor: {each.applies.value}\nvalues: {each.values}\ndefault: {each.shown_default or 'none'}",
+        )
+        for each in (*DECLARATIONS, *PROCESS_DECLARATIONS)
+    }
+
+
 @click.command("explain")
 @click.argument("name", required=False)
 @json_option
 def command(name: str | None, as_json: bool) -> None:
-    """Explain an error by the NAME that its message ends with; without one, list them all."""
+    """Explain an error by the NAME that its message ends with, or an option; without one, list all errors."""
     known = entries()
     if name is None:
         show(EntriesOutput(tuple(known.values())), as_json=as_json)
         return
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
-        raise InvalidInput(f"there is no entry {name!r}; did you mean {near}? To see all: lakecommit explain")
-    show(EntryOutput(known[name]), as_json=as_json)
+    entry = known.get(name) or options().get(name.lower())
+    if entry is None:
+        near = difflib.get_close_matches(name, [*known, *(each.name for each in options().values())], n=1, cutoff=0.0)
+        raise InvalidInput(f"there is no entry {name!r}; did you mean {near[0]}? To see all: lakecommit explain")
+    show(EntryOutput(entry), as_json=as_json)

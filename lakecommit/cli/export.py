@@ -11,18 +11,25 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from lakecommit.cleaning import NamedManifest
 from lakecommit.cli.output import size, text
 from lakecommit.cli.progress import progress_bar
-from lakecommit.cli.recover_queries import delta_format, find_queries, ranges
+from lakecommit.cli.recover_queries import find_queries, ranges
+from lakecommit.cli.tables import table_at
 from lakecommit.clock import Clock
 from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput
-from lakecommit.formats.base import TableFormat, marks_of
-from lakecommit.housekeeping.objects import list_manifests
+from lakecommit.formats.base import marks_of
 from lakecommit.model import CommitUser, DataFile, Epoch, Pending
-from lakecommit.recovery import export
+from lakecommit.progress.table import ReadTable
+from lakecommit.recovering.recovery import export
+from lakecommit.state.stored import (
+    NamedManifest,
+    checked_manifest,
+    list_manifests,
+    list_sealed_epochs,
+    read_pending,
+    read_seal,
+)
 from lakecommit.storage.base import Found, Get, Store
-from lakecommit.stored_epochs import checked_manifest, list_sealed_epochs, read_pending, read_seal
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,7 @@ async def export_query(store: Store, clock: Clock, user: CommitUser, directory: 
     """Copies what is sealed and not in the table, epoch by epoch; one that cannot be read does not stop the others."""
     await find_queries(store, user)
     _refuse_inside(directory, store.location)
-    staged, problems = await _staged(store, delta_format(store, clock), user)
+    staged, problems = await _staged(store, await table_at(store, clock), user)
     files = [file for each in staged for file in each.files]
     try:
         with progress_bar("exporting", len(files), as_json=as_json) as step:
@@ -105,7 +112,7 @@ async def export_query(store: Store, clock: Clock, user: CommitUser, directory: 
     return output
 
 
-async def _staged(store: Store, table_format: TableFormat[Any], user: CommitUser) -> tuple[list[Pending], list[str]]:
+async def _staged(store: Store, table_format: ReadTable, user: CommitUser) -> tuple[list[Pending], list[str]]:
     """The sealed epochs after the own mark whose files the log does not name, and what is wrong with others."""
     state = await table_format.open()
     own = marks_of(state, user).own

@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from lakecommit.cleaning import RELEASE_AGE_MS
 from lakecommit.cli.hints import Hint, hint
 from lakecommit.cli.output import duration, second
-from lakecommit.inspection import UserStatus
-from lakecommit.model import is_batch
+from lakecommit.model import RELEASE_AGE_MS, is_batch
+from lakecommit.observing.status import UserStatus
 
 # A committer that cannot commit tries for this long, then its query fails.
 ALIVE_MS = 10 * 60_000

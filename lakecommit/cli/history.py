@@ -11,15 +11,12 @@ from rich.console import RenderableType
 
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.output import show, size, table, time
+from lakecommit.cli.tables import table_at
+from lakecommit.clock import SystemClock
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.delta.history import HistoryEntry, history
+from lakecommit.formats.base import HistoryEntry
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
-
-_ROWS = ("numOutputRows",)
-# Delta counts the files of a stream and of a batch under different names.
-_FILES = ("numFiles", "numAddedFiles", "numOutputFiles")
-_BYTES = ("numOutputBytes", "numAddedBytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +29,13 @@ class HistoryOutput:
                 "version": entry.version,
                 "timestampMs": entry.timestamp_ms,
                 "operation": entry.operation,
-                "operationParameters": dict(entry.operation_parameters),
-                "rows": metric(entry, _ROWS),
-                "files": metric(entry, _FILES),
-                "sizeBytes": metric(entry, _BYTES),
+                "operationParameters": dict(entry.parameters),
+                "rows": entry.rows,
+                "files": entry.files,
+                "sizeBytes": entry.size_bytes,
                 "engine": entry.engine,
-                "epochs": epochs(entry),
-                "txnId": entry.txn_id,
+                "epochs": {user: list(run) for user, run in entry.epochs.items()},
+                "txnId": entry.id,
                 "userMetadata": entry.user_metadata,
             }
             for entry in self.entries
@@ -50,9 +47,9 @@ class HistoryOutput:
 
 
 async def read_history(store: Store, limit: int) -> HistoryOutput:
-    entries = await history(store, limit)
+    entries = await (await table_at(store, SystemClock())).history(limit)
     if not entries:
-        raise InvalidInput(f"there is no Delta table at {store.location}; check the location")
+        raise InvalidInput(f"there is no table at {store.location}; check the location")
     return HistoryOutput(tuple(entries))
 
 
@@ -66,27 +63,9 @@ def command(location: str, limit: int, store_options: Mapping[str, str], as_json
     show(run(read_history(open_store(location, store_options), limit)), as_json=as_json)
 
 
-def metric(entry: HistoryEntry, names: tuple[str, ...]) -> int | None:
-    """The first of `names` that the version has; Delta writes metrics as strings."""
-    for name in names:
-        value = str(entry.operation_metrics.get(name, ""))
-        if value.isdecimal():
-            return int(value)
-    return None
-
-
-def epochs(entry: HistoryEntry) -> dict[str, list[int]]:
-    """First and last epoch of each query in this version, also where Delta's own sink wrote it."""
-    noted = entry.details.get("epochs")
-    if isinstance(noted, Mapping):
-        return {str(user): list(run) for user, run in noted.items()}
-    query, epoch = entry.operation_parameters.get("queryId"), str(entry.operation_parameters.get("epochId"))
-    return {str(query): [int(epoch)] * 2} if query is not None and epoch.isdecimal() else {}
-
-
 def _row(entry: HistoryEntry) -> tuple[object, ...]:
-    runs = [f"{first}" if first == last else f"{first}-{last}" for first, last in epochs(entry).values()]
+    runs = [f"{first}" if first == last else f"{first}-{last}" for first, last in entry.epochs.values()]
     return (
-        *(entry.version, time(entry.timestamp_ms), entry.operation, metric(entry, _ROWS), metric(entry, _FILES)),
-        *(size(metric(entry, _BYTES)), entry.engine, ", ".join(runs) or None),
+        *(entry.version, time(entry.timestamp_ms), entry.operation, entry.rows, entry.files),
+        *(size(entry.size_bytes), entry.engine, ", ".join(runs) or None),
     )

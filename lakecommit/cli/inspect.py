@@ -14,10 +14,10 @@ from rich.console import Group, RenderableType
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.hints import hint
 from lakecommit.cli.output import Indented, show, size, table, text, time
+from lakecommit.cli.tables import table_at
 from lakecommit.clock import SystemClock
 from lakecommit.commands import command as command_line
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.delta.log import open_table
 from lakecommit.model import Manifest, Seal
 from lakecommit.state import layout
 from lakecommit.state.codec import decode_any, digest_of
@@ -161,7 +161,7 @@ async def list_records(store: Store) -> RecordsOutput | None:
         records += [record for info in page if (record := _record(info.path))]
         if len(records) > MAX_RECORDS:
             break
-    if not records and await open_table(store, SystemClock()) is None:
+    if not records and await (await table_at(store, SystemClock())).open() is None:
         return None
     return RecordsOutput(store.location, tuple(records[:MAX_RECORDS]), len(records) > MAX_RECORDS)
 

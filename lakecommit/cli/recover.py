@@ -18,6 +18,7 @@ from lakecommit.cli.hints import again
 from lakecommit.cli.output import show, size, table, text
 from lakecommit.cli.progress import progress_bar
 from lakecommit.cli.recover_queries import EpochFigures, QueryRecovery, Recovery, find_queries, ranges
+from lakecommit.cli.tables import table_at
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.model import CommitUser
 from lakecommit.storage.base import Store
@@ -117,7 +118,7 @@ async def recover(
     as_json: bool = False,
 ) -> RecoverOutput:
     """A query with a problem is left as it is, whole; the others are recovered."""
-    recovery = Recovery(store, clock, accepted_table_id)
+    recovery = Recovery(store, await table_at(store, clock), clock, accepted_table_id)
     await recovery.open()
     users = await find_queries(store, only)
     queries: list[QueryRecovery] = []

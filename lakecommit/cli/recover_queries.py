@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import random
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lakecommit.cli.tables import new_id
 from lakecommit.clock import Clock
 from lakecommit.commands import command
-from lakecommit.drafts import TableSettings
+from lakecommit.committing.table import TableCommitter
 from lakecommit.epoch_ranges import runs
 from lakecommit.errors import InvalidInput, LakecommitError, SchemaMismatch, StoreError, TableMadeAnew
-from lakecommit.formats.base import WritePlan, marks_of
-from lakecommit.formats.delta import DeltaFormat, DeltaState
-from lakecommit.inspection import user_status, users
+from lakecommit.formats.base import TableState, WritePlan, marks_of
 from lakecommit.model import CommitUser, Epoch, Marks, is_batch
-from lakecommit.presence import FilesGone, check_present, damaged, missing_files, reason_to_look, refusal
-from lakecommit.recovery import LeftOver, commit_passed, commit_replaced, left_over, replaced_epochs
-from lakecommit.replay import Identity, replay
+from lakecommit.observing.status import user_status
+from lakecommit.progress.settings import TableSettings
+from lakecommit.progress.table import ChangeTable, Identity
+from lakecommit.recovering.recovery import LeftOver, commit_passed, commit_replaced, left_over, replaced_epochs
+from lakecommit.restarting.presence import FilesGone, check_present, damaged, missing_files, reason_to_look, refusal
+from lakecommit.restarting.replay import replay
+from lakecommit.state.stored import read_pending, read_seal, users
 from lakecommit.storage.base import Store
-from lakecommit.stored_epochs import read_pending, read_seal
-from lakecommit.table_committer import TableCommitter
 
 MAX_LOOKS = 5
 
@@ -71,25 +71,17 @@ def ranges(epochs: Sequence[int]) -> str:
     return ", ".join(runs(epochs))
 
 
-def new_id() -> str:
-    return str(uuid.uuid4())
-
-
-def delta_format(store: Store, clock: Clock) -> DeltaFormat:
-    return DeltaFormat(store, clock=clock, new_id=new_id, random=random.random)
-
-
 class Recovery:
     """Recovers one query after the other. What is wrong with one is told, and the others go on."""
 
-    def __init__(self, store: Store, clock: Clock, accepted_table_id: str | None) -> None:
+    def __init__(self, store: Store, table_format: ChangeTable, clock: Clock, accepted_table_id: str | None) -> None:
         self._store = store
-        self._format = delta_format(store, clock)
+        self._format = table_format
         self._clock = clock
         self._accepted = accepted_table_id
         self._table_id = ""
 
-    async def open(self) -> DeltaState:
+    async def open(self) -> TableState:
         found = await self._format.open()
         if found is None:
             raise InvalidInput(
@@ -142,7 +134,8 @@ class Recovery:
             committer = TableCommitter(
                 self._store, self._format, clock=self._clock, new_id=new_id, random=random.random
             )
-            pending = await committer.commit_pending(query.user, TableSettings(None, {}, None, self._accepted))
+            settings = TableSettings(partition_columns=None, properties={}, accepted_table_id=self._accepted)
+            pending = await committer.commit_pending(query.user, settings)
             if pending is not None and any(each.state == "pending" for each in query.epochs):
                 versions.append(pending)
         except LakecommitError as error:
@@ -150,7 +143,7 @@ class Recovery:
             return replace(query, versions=tuple(versions), problem=str(error), remedy=remedy)
         return replace(query, versions=tuple(versions))
 
-    async def _replaced(self, table: DeltaState, user: CommitUser) -> list[EpochFigures]:
+    async def _replaced(self, table: TableState, user: CommitUser) -> list[EpochFigures]:
         """The epochs whose version somebody wrote over. Raises what keeps them from being committed again."""
         _, epochs = await replaced_epochs(self._store, self._format, table, user, self._clock)
         figures = []
@@ -163,7 +156,7 @@ class Recovery:
             figures.append(EpochFigures(epoch, "replaced", totals.files, totals.rows, totals.size_bytes))
         return figures
 
-    async def _check(self, table: DeltaState, found: LeftOver) -> None:
+    async def _check(self, table: TableState, found: LeftOver) -> None:
         """Raises what `apply` would. The marks are taken for what they are once the passed epochs are committed."""
         marks = Marks(found.marks.mark, found.marks.own if found.newest_passed is None else found.newest_passed)
         identity = Identity(table.table_id, self._accepted)

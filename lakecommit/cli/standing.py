@@ -10,8 +10,8 @@ from rich.text import Text
 
 from lakecommit.cli.health import Health, State
 from lakecommit.cli.output import Indented, duration, event_time, second, size, table, text
-from lakecommit.inspection import UserStatus
 from lakecommit.model import is_batch
+from lakecommit.observing.status import UserStatus
 
 PROBLEMS_SHOWN = 5
 # What needs somebody has another shape, too: not everybody sees colours, and a log has none.

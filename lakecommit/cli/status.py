@@ -15,16 +15,15 @@ from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.health import Health, ago, health_of
 from lakecommit.cli.output import display, show, size, table, text
 from lakecommit.cli.standing import block, standing_data
+from lakecommit.cli.tables import table_at
 from lakecommit.cli.watch import watch
 from lakecommit.clock import Clock, SystemClock
+from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.delta.history import history, query_names
-from lakecommit.formats.delta.log import open_table
-from lakecommit.formats.delta.state import DeltaState
-from lakecommit.inspection import StagedEpoch, UserStatus, users_of
+from lakecommit.formats.base import TableState
 from lakecommit.listening.places import places_of
 from lakecommit.model import CommitUser, Epoch, is_batch
-from lakecommit.parallel import in_parallel
+from lakecommit.observing.status import StagedEpoch, UserStatus, users_of
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
@@ -46,7 +45,8 @@ class StatusOutput:
     """
 
     location: str
-    table: DeltaState | None
+    format: str
+    table: TableState | None
     users: tuple[UserStatus, ...]
     batches: tuple[UserStatus, ...]
     listeners: Mapping[CommitUser, Mapping[str, Epoch]]
@@ -61,10 +61,10 @@ class StatusOutput:
         return {
             "location": self.location,
             "well": self.well,
-            "format": "delta",
+            "format": self.format,
             "version": None if self.table is None else self.table.version,
             "tableId": None if self.table is None else self.table.table_id,
-            "partitionBy": None if self.table is None else list(self.table.metadata.partition_columns),
+            "partitionBy": None if self.table is None else list(self.table.partition_columns),
             "timestampMs": self.now_ms,
             "users": [self._user_data(user) for user in self.users],
             "committedBatches": [str(user.user) for user in self.batches],
@@ -100,8 +100,8 @@ class StatusOutput:
     def _table_line(self) -> str:
         if self.table is None:
             return "no table yet"
-        partitions = ", ".join(self.table.metadata.partition_columns)
-        return f"delta, version {self.table.version}" + (f", partitioned by {partitions}" if partitions else "")
+        partitions = ", ".join(self.table.partition_columns)
+        return f"{self.format}, version {self.table.version}" + (f", partitioned by {partitions}" if partitions else "")
 
 
 async def read_status(store: Store, clock: Clock, max_quiet_ms: int | None = None) -> StatusOutput:
@@ -111,21 +111,22 @@ async def read_status(store: Store, clock: Clock, max_quiet_ms: int | None = Non
     places of the listeners of each stream, the newest version or a few more for the names of queries, and where users
     without marks and seals are left over `VERSIONS_SEARCHED` versions.
     """
-    found = await open_table(store, clock)
+    table_format = await table_at(store, clock)
+    found = await table_format.open()
     users = await users_of(store, found)
     if found is None and not users:
         raise InvalidInput(f"there is no table at {store.location}; check the location")
     committed: set[str | None] = set()
     if any(user.never_sealed for user in users):
-        committed = {entry.txn_id for entry in await history(store, VERSIONS_SEARCHED)}
+        committed = {entry.id for entry in await table_format.history(VERSIONS_SEARCHED)}
     done = tuple(user for user in users if user.never_sealed and user.user in committed)
     others = tuple(user for user in users if user not in done)
     streams = [user.user for user in others if user.marks.own is not None and not is_batch(user.user)]
     places = await in_parallel(partial(places_of, store), streams)
     listeners = {user: each for user, each in zip(streams, places, strict=True) if each}
-    names = {} if found is None else await query_names(store, found.version, streams)
+    names = {} if found is None else await table_format.query_names(found.version, streams)
     named = tuple(replace(user, name=names.get(user.user)) for user in others)
-    return StatusOutput(store.location, found, named, done, listeners, clock.wall_ms(), max_quiet_ms)
+    return StatusOutput(store.location, table_format.name, found, named, done, listeners, clock.wall_ms(), max_quiet_ms)
 
 
 @click.command("status")

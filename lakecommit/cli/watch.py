@@ -12,10 +12,11 @@ from rich.console import Group, RenderableType
 from lakecommit.cli.health import health_of
 from lakecommit.cli.output import Output, duration, text, time
 from lakecommit.cli.standing import block, problems_of, standing_data
+from lakecommit.cli.tables import table_at
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError
-from lakecommit.formats.delta.log import LogStore
-from lakecommit.watching import WatchedQuery, WatchedTable, Watcher
+from lakecommit.observing.follow import WatchedQuery, WatchedTable, Watcher
+from lakecommit.storage.base import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class WatchOutput:
 
     def render(self) -> RenderableType:
         watched = self.watched
-        version = "no table yet" if watched.version is None else f"delta, version {watched.version}"
+        version = "no table yet" if watched.version is None else f"{watched.format}, version {watched.version}"
         at = f"{time(watched.now_ms)}, watched for {duration(watched.watched_ms)}"
         parts: list[RenderableType] = [text(watched.location, "bold"), text(f"{version}, at {at}"), text("")]
         for query in watched.queries:
@@ -65,13 +66,13 @@ class WatchOutput:
 
 
 async def watch(
-    store: LogStore, show: Callable[[Output], None], clock: Clock, interval_s: float, refreshes: int | None = None
+    store: Store, show: Callable[[Output], None], clock: Clock, interval_s: float, refreshes: int | None = None
 ) -> None:
     """Shows the table every `interval_s` seconds; for ever, or `refreshes` times.
 
     What the first refresh raises is raised. What a later one raises is shown, and tried again.
     """
-    watcher = Watcher(store, clock)
+    watcher = Watcher(store, await table_at(store, clock), clock)
     shown = WatchOutput(await watcher.refresh())
     for number in count(1):
         show(shown)

@@ -1,1 +1,1 @@
-"""The demo: a stream and a batch of orders into one table, read back by two readers and compared."""
+"""`lakecommit demo`: streams and batch writes into a table, with kills, read back and compared."""

@@ -18,12 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakecommit.clock import SystemClock
 from lakecommit.demo.driver import DriverSettings
-from lakecommit.demo.place import Place
+from lakecommit.demo.place import Place, table_in
 from lakecommit.errors import CommitFailed
-from lakecommit.formats.delta.log import open_table
-from lakecommit.inspection import users_of
+from lakecommit.observing.status import users_of
 from lakecommit.state import layout
 
 LONGEST_RUN_SECONDS = 600
@@ -146,8 +144,7 @@ def newest_epoch(place: Place, *, sealed: bool) -> int:
 
 async def _left(place: Place) -> LeftByAKill:
     store = place.store()
-    table = await open_table(store, SystemClock())
-    users = await users_of(store, table)
+    users = await users_of(store, await table_in(store))
     pending = [epoch for user in users for epoch in user.pending]
     unsealed = [epoch for user in users for epoch in user.unsealed]
     newest = [epoch.epoch for epoch in (*pending, *unsealed)]

@@ -1,17 +1,17 @@
-"""A store for the demo's driver that holds back versions of the table, so that epochs are sealed and pending when it
+"""A format for the demo's driver that holds back versions of the table, so that epochs are sealed and pending when it
 is killed. On its own a version follows its seal within milliseconds, which no kill can be aimed at."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from functools import partial
+from typing import Any
 
-from lakecommit import committers
-from lakecommit.formats.delta.names import LOG
+from lakecommit.formats.base import Committed, Moved, TableFormat, TableState
+from lakecommit.formats.change import Change
+from lakecommit.formats.registry import open_format
 from lakecommit.model import OWN_MARK_PREFIX
-from lakecommit.storage.base import CreateOutcome, Store
-from lakecommit.storage.counting import CountingStore
+from lakecommit.service import dispatch as committers
 
 
 def hold_versions_from(epoch: int) -> None:
@@ -19,22 +19,22 @@ def hold_versions_from(epoch: int) -> None:
 
     Before: the committer has opened no table yet.
     """
-    setattr(committers, "CountingStore", partial(_Holding, epoch))  # noqa: B010 (the name is a class elsewhere)
+    setattr(committers, "open_format", partial(_open_holding, epoch))  # noqa: B010 (the name is a function elsewhere)
 
 
-class _Holding(CountingStore):
-    def __init__(self, epoch: int, store: Store) -> None:
-        super().__init__(store)
+def _open_holding(epoch: int, *args: Any, **parts: Any) -> _Holding:
+    return _Holding(open_format(*args, **parts), epoch)
+
+
+class _Holding:
+    def __init__(self, table_format: TableFormat, epoch: int) -> None:
+        self._format = table_format
         self._epoch = epoch
 
-    async def create(self, path: str, body: bytes) -> CreateOutcome:
-        if path.startswith(f"{LOG}/") and _newest_epoch(body) >= self._epoch:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._format, name)
+
+    async def commit(self, state: TableState, change: Change) -> Committed | Moved:
+        if any(mark >= self._epoch for name, mark in change.marks if name.startswith(OWN_MARK_PREFIX)):
             await asyncio.Event().wait()
-        return await super().create(path, body)
-
-
-def _newest_epoch(body: bytes) -> int:
-    """The newest epoch that a version of the table covers, -1 where it covers none."""
-    actions = (json.loads(line) for line in body.splitlines() if b'"txn"' in line)
-    marks = [action["txn"] for action in actions if "txn" in action]
-    return max((mark["version"] for mark in marks if mark["appId"].startswith(OWN_MARK_PREFIX)), default=-1)
+        return await self._format.commit(state, change)

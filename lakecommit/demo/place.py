@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakecommit.clock import SystemClock
+from lakecommit.formats.base import TableState
+from lakecommit.formats.registry import format_at
 from lakecommit.storage.base import Found, Store
 from lakecommit.storage.location import open_store
 from lakecommit.testing.s3 import LocalS3
@@ -45,6 +50,12 @@ def a_place(scratch: Path, *, on_s3: bool) -> Iterator[Place]:
     with LocalS3() as s3:
         s3.create_bucket("lake")
         yield Place("s3://lake/orders", s3.store_options(), s3)
+
+
+async def table_in(store: Store) -> TableState | None:
+    """What the table is now."""
+    table_format = await format_at(store, clock=SystemClock(), new_id=lambda: str(uuid.uuid4()), random=random.random)
+    return await table_format.open()
 
 
 async def _copy(store: Store, target: Path) -> Path:

@@ -14,11 +14,9 @@ from urllib.parse import unquote
 import deltalake
 from pyspark.sql import SparkSession
 
-from lakecommit.clock import SystemClock
 from lakecommit.demo import orders
-from lakecommit.demo.place import Place
-from lakecommit.formats.delta.log import open_table
-from lakecommit.inspection import users_of
+from lakecommit.demo.place import Place, table_in
+from lakecommit.observing.status import users_of
 from lakecommit.state import layout
 from lakecommit.storage.base import Store
 
@@ -134,7 +132,7 @@ def count_objects(place: Place) -> Objects:
 
 
 async def _count_epochs(store: Store) -> int:
-    users = await users_of(store, await open_table(store, SystemClock()))
+    users = await users_of(store, await table_in(store))
     return sum(user.marks.mark + 1 for user in users if user.marks.mark is not None)
 
 

@@ -1,19 +1,21 @@
-"""The seam between the committer and a table format.
+"""What lakecommit asks of a table format: one small Protocol per verb.
 
-A format turns a draft into one atomic table version. It keeps no state of its own: what it knows about the table
-is a `TableState` value that the committer holds and hands back.
+A format turns a `Change` into one atomic table version. It keeps no state of its own: what it knows about the table is
+a `TableState` that the caller holds and hands back; only states that the format has made itself are handed to it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from lakecommit.errors import TableMadeAnew
-from lakecommit.model import AttemptId, CommitUser, Draft, Epoch, Marks, own_mark_id
+from lakecommit.formats.change import Change, EpochRun
+from lakecommit.model import AttemptId, CommitUser, Epoch, Marks, own_mark_id
+from lakecommit.storage.base import Create, Get, GetRange, List
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
@@ -69,6 +71,13 @@ class TableState(Protocol):
     def table_id(self) -> str: ...
 
     @property
+    def schema(self) -> str:
+        """In the form of `WritePlan.schema`."""
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]: ...
+
+    @property
     def followed_from(self) -> int:
         """The version since which every one was read. Marks that were set before it may have expired unseen."""
 
@@ -83,8 +92,16 @@ class TableState(Protocol):
     def rewritten(self) -> int:
         """How often a version that had been read was found written over: marks may have gone back with it."""
 
+    @property
+    def compacted(self) -> frozenset[str]:
+        """Base names of lakecommit's files that the versions remove which were read last, after an earlier state."""
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """The version that each application has reached."""
+
     def mark(self, application_id: str) -> int | None:
-        """The version that `application_id` has reached (Delta: `txn`), None where it never committed."""
+        """The version that `application_id` has reached, None where it never committed."""
 
     def mark_set_ms(self, application_id: str) -> int | None:
         """When that version was reached, on the wall clock of who set it; None where the table does not say."""
@@ -113,21 +130,34 @@ def made_anew(location: str, old_id: str, new_id: str, sealed: str = "", remedy:
     )
 
 
-S = TypeVar("S", bound=TableState)
+def check_change(state: TableState, change: Change) -> None:
+    """Raises `ValueError` where a change does not follow `state`, or contradicts itself: a bug of who made it."""
+    marks = (*change.marks, *change.kept_marks)
+    if len({application_id for application_id, _ in marks}) < len(marks):
+        raise ValueError("a change sets the mark of one application twice")
+    for application_id, mark in change.marks:
+        reached = state.mark(application_id)
+        if reached is not None and mark <= reached:
+            raise ValueError(f"a mark never goes back: {application_id} has reached {reached}, the change sets {mark}")
+    for application_id, mark in change.kept_marks:
+        if state.mark(application_id) != mark:
+            raise ValueError(f"a mark that is kept is reached: {application_id} is at {state.mark(application_id)}")
+    if len({file.path for file in change.adds}) < len(change.adds):
+        raise ValueError("a change adds one file twice")
 
 
 @dataclass(frozen=True, slots=True)
-class Committed(Generic[S]):
-    """The draft is in the table, in the version of `state`."""
+class Committed:
+    """The change is in the table, in the version of `state`."""
 
-    state: S
+    state: TableState
 
 
 @dataclass(frozen=True, slots=True)
-class Moved(Generic[S]):
-    """Somebody else took the version; nothing of the draft is in the table. `state` is what the table is now."""
+class Moved:
+    """Somebody else took the version; nothing of the change is in the table. `state` is what the table is now."""
 
-    state: S
+    state: TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,31 +185,66 @@ class Holding:
     """
 
     etag: str | None
-    runs: tuple[tuple[int, int], ...] = ()
+    runs: tuple[EpochRun, ...] = ()
     own: int | None = None
 
 
-class TableFormat(Protocol[S]):
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """What a version says about itself, whoever wrote it; None and nothing where it does not say.
+
+    `id` is that of the change. `operation` and `parameters` are in the format's own words, for people. `epochs` are the
+    first and last one of each query.
+    """
+
+    version: int
+    timestamp_ms: int | None = None
+    operation: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    rows: int | None = None
+    files: int | None = None
+    size_bytes: int | None = None
+    engine: str | None = None
+    id: str | None = None
+    user_metadata: str | None = None
+    epochs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+class Located(Protocol):
+    """A table, known by where it is."""
+
     @property
     def location(self) -> str:
         """The table's location as the user knows it, free of credentials."""
 
-    async def open(self) -> S | None:
+
+class Open(Located, Protocol):
+    async def open(self) -> TableState | None:
         """Reads the newest state afresh; None where there is no table."""
 
-    async def create(self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]) -> S:
+    async def create(
+        self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]
+    ) -> TableState:
         """Creates an empty table, or opens the one that somebody created meanwhile."""
 
-    async def look(self, state: S) -> S:
+    async def look(self, state: TableState) -> TableState:
         """What the table is now, reading only what is newer than `state`.
 
         Where somebody wrote over the version of `state`, all is read anew, and the answer is `rewritten` once more.
         Raises `ContradictoryState` where the table is not the one that `state` was read from.
         """
 
+    def follow(self, state: TableState) -> AsyncIterator[TableState]:
+        """The table version by version: `state` first, confirmed, then every newer one up to the newest.
+
+        Where the log was cleaned up past `state`, all that comes is a newer version. Raises what `look` does.
+        """
+
+
+class PlanWrite(Located, Protocol):
     def plan(
         self,
-        state: S | None,
+        state: TableState | None,
         schema: str,
         partition_columns: tuple[str, ...] | None,
         properties: Mapping[str, str] = NO_PROPERTIES,
@@ -191,11 +256,29 @@ class TableFormat(Protocol[S]):
         Raises `SchemaMismatch` or `UnsupportedTable`.
         """
 
-    def check(self, state: S, plan: WritePlan, accepted_id: str | None = None) -> None:
+    def check(self, state: TableState, plan: WritePlan, accepted_id: str | None = None) -> None:
         """Raises `SchemaMismatch` where files written by `plan` no longer fit the table.
 
         Also `ContradictoryState` where they were written for another table, unless this one's id is `accepted_id`.
         """
+
+
+class Commit(Located, Protocol):
+    async def commit(self, state: TableState, change: Change) -> Committed | Moved:
+        """Tries to make `change` the version after `state`, once; an unknown outcome is resolved by looking.
+
+        Precondition: every mark is beyond the one in `state`, or equal to it where it is kept; anything else is a bug
+        of the caller and raises `ValueError`. Postcondition: on `Committed` the change is in the table exactly once, on
+        `Moved` it is not in it.
+        """
+
+
+class Testify(Located, Protocol):
+    """What the log says, asked afresh: for what no seal decides."""
+
+    @property
+    def mark_retention(self) -> str:
+        """The table property by which marks expire, as people set it."""
 
     async def named(self, paths: Collection[str]) -> frozenset[str]:
         """Which of `paths`, data files of lakecommit, the log names as it is now, added or removed.
@@ -227,11 +310,39 @@ class TableFormat(Protocol[S]):
         """What `application_id` had reached by the oldest checkpoint of a log that was cleaned up. None where the log
         has its first version, or does not say. One listing of all of it."""
 
-    async def see_vacuums(self, state: S, since_ms: int) -> S:
+    async def see_vacuums(self, state: TableState, since_ms: int) -> TableState:
         """The same state, with what the log says of vacuums since then, as far as it still says so."""
 
-    async def commit(self, state: S, draft: Draft) -> Committed[S] | Moved[S]:
-        """Tries to make `draft` the version after `state`, once; an unknown outcome is resolved by looking.
 
-        Postcondition: on `Committed` the draft is in the table exactly once, on `Moved` it is not in it.
+class Describe(Located, Protocol):
+    """For people."""
+
+    async def history(self, limit: int) -> Sequence[HistoryEntry]:
+        """The newest `limit` versions, newest first; fewer where the log was cleaned up. No table: none."""
+
+    async def query_names(self, newest: int, queries: Collection[CommitUser]) -> Mapping[CommitUser, str]:
+        """The names that `queries` had when they were last committed, as far as the versions up to `newest` tell that
+        are worth a look."""
+
+
+class Sweep(Located, Protocol):
+    def sweep(self, older_than_ms: int, *, apply: bool) -> int:
+        """How many versions local writers that were killed that long ago have left half written, beside the log.
+
+        With `apply`, how many of these halves were deleted.
         """
+
+
+class TableFormat(Open, PlanWrite, Commit, Testify, Describe, Sweep, Protocol):
+    """All verbs together, for code that assembles the parts. A function asks for just the verbs that it uses."""
+
+    @property
+    def name(self) -> str:
+        """The one that `tableFormat` takes."""
+
+
+class FormatStore(Create, Get, GetRange, List, Protocol):
+    """The verbs that a format takes of a store."""
+
+    @property
+    def location(self) -> str: ...

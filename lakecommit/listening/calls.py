@@ -56,26 +56,3 @@ async def call_listener(call: Call, work: Callable[[], T]) -> T:
     if isinstance(outcome, _Raised):
         raise ListenerFailed(f"{type(outcome.error).__name__}: {outcome.error}") from outcome.error
     return outcome
-
-
-class Pause:
-    """How long to wait after a failure: longer with each one, until it goes well. `problem` is what went wrong last."""
-
-    FIRST_MS = 1_000
-    LONGEST_MS = 60_000
-
-    def __init__(self) -> None:
-        self.until_ms = 0
-        self.problem: str | None = None
-        self._next_ms = self.FIRST_MS
-
-    def begin(self, now_ms: int, problem: str) -> int:
-        """After one more failure; returns the length."""
-        self.problem = problem
-        pause_ms = self._next_ms
-        self.until_ms = now_ms + pause_ms
-        self._next_ms = min(2 * pause_ms, self.LONGEST_MS)
-        return pause_ms
-
-    def over(self) -> None:
-        self.until_ms, self.problem, self._next_ms = 0, None, self.FIRST_MS

@@ -13,25 +13,29 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from lakecommit.bell import Bell
 from lakecommit.clock import Clock
+from lakecommit.concurrency.backoff import Backoff, Bounds
+from lakecommit.concurrency.signal import Bell
+from lakecommit.concurrency.worker import Worker
 from lakecommit.errors import CorruptState
-from lakecommit.listeners import CommitListener, CommittedSnapshot, RemembersState
-from lakecommit.listening.calls import Call, ListenerFailed, Pause, call_listener
+from lakecommit.listening.api import CommitListener, CommittedSnapshot, RemembersState
+from lakecommit.listening.calls import Call, ListenerFailed, call_listener
 from lakecommit.listening.events import Counted, Gone, Teller, counted
 from lakecommit.listening.feed import Feed, Untold
 from lakecommit.listening.places import BEFORE_ALL, Place, PlaceStore, StoredPlaces
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import CommitUser, Epoch
+from lakecommit.state.stored import ReadState
 from lakecommit.storage.base import Put
-from lakecommit.stored_epochs import ReadState
 
 SAVE_EVERY_MS = 10_000
+# After what went wrong, for as long as it takes.
+PAUSES = Bounds(1_000, 60_000)
 # After how long a call is said to hang, for the first time.
 HANGS_AFTER_MS = 60_000
 
 T = TypeVar("T")
-_log = logging.getLogger("lakecommit.listeners")
+_log = logging.getLogger("lakecommit.listening")
 
 
 class ListenStore(PlaceStore, ReadState, Put, Protocol):
@@ -62,7 +66,7 @@ class _Deed:
     what: str
     work: Callable[[], Awaitable[None]]
     at_ms: int
-    pause: Pause
+    pause: Backoff
 
 
 class Delivery:
@@ -86,8 +90,8 @@ class Delivery:
         self._counted = Counted()
         self._snapshot: CommittedSnapshot | None = None
         self._save_at_ms = 0
-        self._telling, self._saving = Pause(), Pause()
-        self._task: asyncio.Task[None] | None = None
+        self._telling, self._saving = Backoff(PAUSES, around.clock), Backoff(PAUSES, around.clock)
+        self._worker = Worker(self._run)
         self._working = False
 
     @property
@@ -118,8 +122,7 @@ class Delivery:
 
     def end(self) -> None:
         """Does nothing any more."""
-        if self._task is not None:
-            self._task.cancel()
+        self._worker.end()
 
     async def load(self) -> None:
         """Postcondition: the listener has a durable place in the query.
@@ -134,8 +137,7 @@ class Delivery:
     def wake(self) -> None:
         """There may be something to tell or to save. Never waits."""
         self._around.changed.ring()
-        if self._task is None:
-            self._task = asyncio.ensure_future(self._run())
+        self._worker.wake()
 
     def look_again(self) -> None:
         """Another driver may have told the listener more than this one has."""
@@ -143,24 +145,20 @@ class Delivery:
 
     async def _run(self) -> None:
         clock, changed = self._around.clock, self._around.changed
-        try:
-            while (deed := self._next_deed()) is not None:
-                now_ms = clock.boot_ms()
-                if deed.at_ms > now_ms:
-                    await changed.wait(deed.at_ms - now_ms)
-                    continue
-                self._working = True
-                try:
-                    await deed.work()
-                    deed.pause.over()
-                except Exception as error:
-                    self._failed(deed.what, error, deed.pause)
-                finally:
-                    self._working = False
-                    changed.ring()
-        finally:
-            # Not in a callback: what comes before it would find a task that has ended.
-            self._task = None
+        while (deed := self._next_deed()) is not None:
+            now_ms = clock.boot_ms()
+            if deed.at_ms > now_ms:
+                await changed.wait(deed.at_ms - now_ms)
+                continue
+            self._working = True
+            try:
+                await deed.work()
+                deed.pause.over()
+            except Exception as error:
+                self._failed(deed.what, error, deed.pause)
+            finally:
+                self._working = False
+                changed.ring()
 
     def _next_deed(self) -> _Deed | None:
         """What is to be done next; None where there is nothing."""
@@ -313,9 +311,9 @@ class Delivery:
     def _is_over(self, calling: asyncio.Future[T], listener: CommitListener) -> bool:
         return calling.done() or self._around.listeners[self.name] is not listener
 
-    def _failed(self, what: str, error: Exception, pause: Pause) -> None:
+    def _failed(self, what: str, error: Exception, pause: Backoff) -> None:
         self.failures += 1
-        pause_ms = pause.begin(self._around.clock.boot_ms(), f"could not {what} it: {error}")
+        pause_ms = pause.fail(f"could not {what} it: {error}") or 0
         _log.error(
             "could not %s listener %s after epoch %d of query %s in %s: %s; no commit waits for it; it is tried again "
             "in %d s",

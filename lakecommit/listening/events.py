@@ -8,16 +8,16 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache, partial
 
 from lakecommit import schema as schemas
-from lakecommit.cleaning import Link, chained
+from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.formats.base import WritePlan
-from lakecommit.listeners import CommittedSnapshot, Partition
+from lakecommit.listening.api import CommittedSnapshot, Partition
 from lakecommit.listening.places import BEFORE_ALL
 from lakecommit.model import CommitUser, Epoch, Pending, Seal, Totals
-from lakecommit.parallel import in_parallel
-from lakecommit.replay import WINDOW_FILES
-from lakecommit.snapshots import Snapshot
+from lakecommit.progress.observer import Snapshot
+from lakecommit.restarting.replay import WINDOW_FILES
 from lakecommit.state import layout
-from lakecommit.stored_epochs import ManifestMissing, ReadState, StoredSeal, find_seal, list_sealed_epochs, read_pending
+from lakecommit.state.chain import Link, chained
+from lakecommit.state.stored import ManifestMissing, ReadState, StoredSeal, find_seal, list_sealed_epochs, read_pending
 
 EPOCHS_PER_EVENT = 1000
 _BEGINNING = datetime(1970, 1, 1, tzinfo=timezone.utc)

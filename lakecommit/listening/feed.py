@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from lakecommit.listeners import CommittedSnapshot
+from lakecommit.listening.api import CommittedSnapshot
 from lakecommit.listening.places import BEFORE_ALL
 from lakecommit.model import Epoch
 

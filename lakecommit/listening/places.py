@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakecommit.clock import Clock
+from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import CorruptState, StoreError
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.parallel import in_parallel
 from lakecommit.state import layout
 from lakecommit.storage.base import Create, Delete, Found, Get, List
 from lakecommit.storage.once import Theirs, create_once

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 
-from lakecommit.listeners import CommitListener, check_listeners
+from lakecommit.listening.api import CommitListener, check_listeners
 
 
 class Listeners:

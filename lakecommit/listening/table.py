@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from lakecommit.bell import Bell
 from lakecommit.clock import Clock
+from lakecommit.concurrency.parallel import in_parallel
+from lakecommit.concurrency.signal import Bell
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import TableState, marks_of
 from lakecommit.listening.calls import Call, call_in_thread
@@ -23,8 +24,7 @@ from lakecommit.listening.feed import Feed
 from lakecommit.listening.places import BEFORE_ALL
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.parallel import in_parallel
-from lakecommit.snapshots import Snapshot
+from lakecommit.progress.observer import Observer, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class ListenerStatus:
         return {"epoch": self.epoch, "end": self.end, "failures": self.failures, "problem": self.problem}
 
 
-class Listening:
-    """For one event loop. Only `start` and `settle` wait for anything."""
+class Listening(Observer):
+    """For one event loop. Only `query_read`, `before_seal` and `settle` wait for anything."""
 
     def __init__(
         self,
@@ -82,7 +82,12 @@ class Listening:
         names = set(self._listeners)
         return not names or (user in self._feeds and self._of(user).keys() >= names)
 
-    async def start(self, user: CommitUser, table: TableState | None) -> None:
+    async def before_seal(self, user: CommitUser, table: TableState | None) -> None:
+        """Before anything more of the query is committed, its listeners have their places in it."""
+        if not self.knows(user):
+            await self.query_read(user, table)
+
+    async def query_read(self, user: CommitUser, table: TableState | None) -> None:
         """A query that writes here was read. Postcondition: each listener has a durable place in it.
 
         To be called before anything more of the query is committed: a listener without a place begins at the own mark.
@@ -106,18 +111,21 @@ class Listening:
             raise
         self._wake(user)
 
-    def told(self, snapshots: Sequence[Snapshot]) -> None:
-        """A version was committed."""
+    def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
         for snapshot in snapshots if set(self._listeners) else ():
             user, before = snapshot.part.user, Epoch(snapshot.part.epochs[0].epoch - 1)
             feed = self._feeds.setdefault(user, Feed(before, snapshot.version))
             feed.ended = feed.ended or self._ended.pop(user, None) is not None
             self._add_missing(user, before)
-            feed.add(self._around.teller.committed(snapshot))
+            if any(seal.in_part for seal in snapshot.part.epochs):
+                # Others have compacted the rest of the epoch, which is told as it was sealed: from the store.
+                feed.see(Epoch(snapshot.part.epochs[-1].epoch), snapshot.version)
+            else:
+                feed.add(self._around.teller.committed(snapshot))
             feed.told(min(each.told for each in self._of(user).values()))
             self._wake(user)
 
-    def see(self, table: TableState | None) -> None:
+    def table_seen(self, table: TableState | None) -> None:
         """The table was read: somebody else may have committed something of a query."""
         for user, feed in list(self._feeds.items()):
             end = feed.end
@@ -130,7 +138,7 @@ class Listening:
                 self._ended[user] = {each.name: each.durable for each in deliveries}
                 del self._feeds[user], self._deliveries[user]
 
-    def end_run(self, user: CommitUser) -> None:
+    def run_ended(self, user: CommitUser) -> None:
         """A run has ended: places are saved as soon as all is told."""
         if user in self._feeds:
             self._feeds[user].ended = True

@@ -12,7 +12,7 @@ that a client gives a request, or enough for an eighth of a MiB each second.
 
 from __future__ import annotations
 
-from lakecommit.storage.retry import RetryPolicy
+from lakecommit.storage.policy import RetryPolicy
 
 MARGIN = 4
 SLOW_WAY_BYTES_PER_S = 1024 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -27,7 +27,9 @@ def counted_requests() -> Iterator[RequestCount]:
     try:
         yield count
     finally:
-        _CURRENT.reset(token)
+        # A coroutine that nobody waits for any more may be closed elsewhere, where there is nothing to reset.
+        with suppress(ValueError):
+            _CURRENT.reset(token)
 
 
 class CountingStore:

@@ -20,7 +20,7 @@ from lakecommit.storage.base import Store
 from lakecommit.storage.local import LocalTree
 from lakecommit.storage.on_obstore import ObstoreStore
 from lakecommit.storage.options import StoreSettings, settings_of
-from lakecommit.storage.retry import DEFAULT_POLICY, RetryPolicy
+from lakecommit.storage.policy import DEFAULT_POLICY, RetryPolicy
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

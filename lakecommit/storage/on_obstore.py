@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import obstore
 
 from lakecommit.clock import Clock
+from lakecommit.concurrency.backoff import Backoff
 from lakecommit.errors import AccessDenied, StoreError
 from lakecommit.storage.answers import DELETED_KEY_MS, transfer_ms
 from lakecommit.storage.backend import Backend
@@ -30,7 +31,7 @@ from lakecommit.storage.base import (
     Unknown,
 )
 from lakecommit.storage.failures import RETRIED, Failure, Kind, NoAnswer, error_of, failure_of
-from lakecommit.storage.retry import DEFAULT_POLICY, Backoff, RetryPolicy
+from lakecommit.storage.policy import DEFAULT_POLICY, RetryPolicy
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta
@@ -221,7 +222,7 @@ class ObstoreStore:
             ).__aiter__()
             return stream
 
-        backoff = Backoff(self._policy, self._clock, self._random)
+        backoff = self._policy.backoff(self._clock, self._random)
         stream = begin()
 
         async def page() -> Sequence[ObjectMeta] | None:
@@ -240,7 +241,7 @@ class ObstoreStore:
                 return
             if self._backend.ordered and chunk:
                 # It goes on from here, so that each page has tries of its own, however many pages there are.
-                after, backoff = chunk[-1]["path"], Backoff(self._policy, self._clock, self._random)
+                after, backoff = chunk[-1]["path"], self._policy.backoff(self._clock, self._random)
             yield [self._backend.info(meta) for meta in chunk]
 
     async def _attempt(
@@ -256,7 +257,7 @@ class ObstoreStore:
     async def _repeat(
         self, request: Callable[[Backoff], Awaitable[T]], work_ms: int = 0, writing: str | None = None
     ) -> T | Failure:
-        backoff = Backoff(self._policy, self._clock, self._random, work_ms)
+        backoff = self._policy.backoff(self._clock, self._random, work_ms)
         while True:
             try:
                 return await request(backoff)

@@ -10,7 +10,7 @@ from lakecommit.clock import Clock
 from lakecommit.errors import StoreError
 from lakecommit.storage.answers import transfer_ms
 from lakecommit.storage.base import AlreadyThere, Busy, Create, Created, Found, Get
-from lakecommit.storage.retry import DEFAULT_POLICY, Backoff, RetryPolicy
+from lakecommit.storage.policy import DEFAULT_POLICY, RetryPolicy
 
 
 class CreateAndGet(Create, Get, Protocol):
@@ -51,7 +51,7 @@ async def create_once(
     Raises `StoreError` where the outcome is still unknown at the bound of the retries: the object may or may not be
     there, and may even appear later. Whatever rests on it has to be kept.
     """
-    backoff = Backoff(policy, clock, random, transfer_ms(len(body)))
+    backoff = policy.backoff(clock, random, transfer_ms(len(body)))
     while True:
         outcome = await store.create(path, body)
         if isinstance(outcome, Created):

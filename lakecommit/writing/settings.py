@@ -7,7 +7,7 @@ from dataclasses import dataclass
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriterSettings:
     """How big files get and how much memory a task may take; `memory_bound_bytes` says what that comes to.
 

@@ -6,18 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from functools import cache
 
 import pytest
 
-from lakecommit.drafts import Txn
 from lakecommit.errors import LakecommitError, StoreError
-from lakecommit.housekeeping.whole_table import TableCleaner
 from lakecommit.model import BATCH_PREFIX, CommitUser
+from lakecommit.progress.settings import Txn
+from lakecommit.releasing.whole_table import TableCleaner
 from lakecommit.storage.base import Created, Unknown
-from lakecommit.storage.counting import CountingStore
 from lakecommit.storage.location import open_store
-from tests.committer.conftest import QUERY, SCHEMA, SETTINGS, FlakyStore
-from tests.housekeeping.conftest import AgingTable, ShiftedClock, StampingStore
+from tests.lake import QUERY, SCHEMA, SETTINGS, Lake
+from tests.lake.clocks import ShiftedClock
+from tests.lake.stores import StampingStore
 
 EPOCHS = 2
 DAY_MS = 24 * 60 * 60 * 1000
@@ -142,21 +143,20 @@ async def one_run(table, checkpoint) -> None:
         await committer.tidy()
 
 
-async def story(mode: str = "", at: int = -1) -> tuple[int, AgingTable]:
+async def story(mode: str = "", at: int = -1) -> tuple[int, Lake]:
     """Runs until the input is done, starting again after whatever happens; then two days pass and a cleaner comes."""
     clock = ShiftedClock()
-    location = f"memory://{uuid.uuid4().hex}/table"
-    store = StampingStore(open_store(location, {}), clock)
+    store = StampingStore(open_store(f"memory://{uuid.uuid4().hex}/table", {}), clock)
     fault = OneFault(mode, at)
     checkpoint = Checkpoint()
     for _ in range(2):
         process = Process(store, fault)
-        if await until_it_dies(process, one_run(aging(location, process, clock), checkpoint)):
+        if await until_it_dies(process, one_run(Lake(clock, process), checkpoint)):
             break
     else:
         raise AssertionError("one fault cannot stop two runs")
     clock.shift_ms += 2 * DAY_MS
-    table = aging(location, store, clock)
+    table = Lake(clock, store)
     cleaner = TableCleaner(store, table.format(), clock=clock, new_id=lambda: str(uuid.uuid4()))
     async for found in cleaner.survey():
         assert found.problem is None
@@ -164,13 +164,7 @@ async def story(mode: str = "", at: int = -1) -> tuple[int, AgingTable]:
     return fault.calls, table
 
 
-def aging(location, store, clock) -> AgingTable:
-    table = AgingTable(location, CountingStore(store), FlakyStore(store))
-    table.clock = clock
-    return table
-
-
-async def check(table: AgingTable) -> None:
+async def check(table: Lake) -> None:
     expected = sorted([10 * epoch + task for epoch in range(EPOCHS) for task in (1, 2)] + [99])
     assert await table.ids() == expected, "every row once"
     assert await table.orphans() == [], "no file that the log does not name"
@@ -178,19 +172,22 @@ async def check(table: AgingTable) -> None:
     assert all(f"{EPOCHS - 1:020d}" in path and QUERY in path for path in state), "no state but of the newest epoch"
 
 
-CALLS = asyncio.run(story())[0]
+@cache
+def calls_of(table_format: str) -> int:
+    """How many there are, on the format that is used."""
+    return asyncio.run(story())[0]
 
 
-def test_the_story_without_a_fault():
+def test_the_story_without_a_fault(table_format):
     calls, table = asyncio.run(story())
-    assert calls == CALLS > 50
+    assert calls == calls_of(table_format) > 50
     asyncio.run(check(table))
 
 
 @pytest.mark.parametrize("mode", ["die before", "die after", "lose the response"])
-def test_every_call(mode):
+def test_every_call(mode, table_format):
     async def enumerate_calls():
-        for at in range(CALLS):
+        for at in range(calls_of(table_format)):
             _, table = await story(mode, at)
             try:
                 await check(table)

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakecommit.clock import SystemClock
+from lakecommit.formats.change import Held
 from lakecommit.formats.delta import DeltaFormat, DeltaState
-from lakecommit.model import DataFile, Draft
+from lakecommit.model import DataFile
 from lakecommit.schema import DataType, Field, Primitive, Struct, parse
 from lakecommit.storage.location import open_store
 from lakecommit.writing.settings import WriterSettings
-from tests.delta.fakes import run
-from tests.writing.tools import encode_all
+from tests.unit.formats.delta.fakes import change, run
+from tests.unit.writing.tools import encode_all
 
 _ARROW = {
     "long": pa.int64(),
@@ -54,9 +55,8 @@ def append(
     stats = _stats(physical, plan.stats_columns)
     values = {field.physical_name: str(rows[0][field.name]) for field in partitions}
     file = DataFile(name, values, len(rows), (path / name).stat().st_size, json.dumps(stats), SystemClock().wall_ms())
-    parameters = {"mode": "Append", "partitionBy": "[]"}
-    details = {"epochs": [1], "watermark": None}
-    made = Draft(str(uuid.uuid4()), "WRITE", parameters, tuple(marks), (file,), details, "by lakecommit", blind=True)
+    holds = (Held("q", run=(1, 1)),)
+    made = change(file, id=str(uuid.uuid4()), marks=marks, holds=holds, user_metadata="by lakecommit")
     return run(delta.commit(state, made)).state
 
 
@@ -69,8 +69,7 @@ def write_encoded(path: Path, schema: str, table: pa.Table, settings: WriterSett
         (path / file.path).write_bytes(file.spool.body())
     now = SystemClock().wall_ms()
     files = tuple(DataFile(file.path, {}, file.rows, file.size_bytes, file.stats, now) for file in encoded)
-    details = {"epochs": [1], "watermark": None}
-    run(delta.commit(state, Draft(str(uuid.uuid4()), "WRITE", {"mode": "Append"}, (), files, details)))
+    run(delta.commit(state, change(*files, id=str(uuid.uuid4()), holds=(Held("q", run=(1, 1)),))))
 
 
 def _arrow_field(field: Field) -> pa.Field:

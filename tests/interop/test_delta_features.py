@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakecommit.errors import LakecommitError, UnsupportedTable
-from lakecommit.formats.delta.actions import path_to_uri
-from lakecommit.formats.delta.protocol import features_of
-from tests.delta.fakes import data_file, draft, field, run, struct
-from tests.delta.fakes import schema_of as schema_of_fields
+from lakecommit.formats.delta.log.actions import path_to_uri
+from lakecommit.formats.delta.schema.protocol import features_of
 from tests.interop.appending import append, delta_at
+from tests.unit.formats.delta.fakes import change, data_file, field, run, struct
+from tests.unit.formats.delta.fakes import schema_of as schema_of_fields
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -307,7 +307,7 @@ def test_escaped_paths_survive_delete_and_vacuum(spark: SparkSession, tmp_path: 
     newest = max(tmp_path.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
     target = tmp_path / directory / "ours %2F+&ü.parquet"
     target.write_bytes(newest.read_bytes())
-    run(delta.commit(state, draft(data_file(f"{directory}/{target.name}", text="a/b é"))))
+    run(delta.commit(state, change(data_file(f"{directory}/{target.name}", text="a/b é"))))
     assert rows_of(spark, tmp_path) == [(0, "a/b é"), (1, "a/b é"), (1, "a/b é")]
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     spark.sql(f"VACUUM delta.`{tmp_path}` RETAIN 0 HOURS")

@@ -21,25 +21,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import lakecommit
+from tests.quick import NO_COMPILING
 
 from .cluster import start_cluster
 from .job import Job
 
-# A tiny query that runs a few times: compiling and verifying cost more than they save.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 SETTINGS = {
+    **NO_COMPILING,
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
     "spark.log.level": "ERROR",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
     # An error says what caused it, too.
     "spark.sql.pyspark.jvmStacktrace.enabled": "true",
-    "spark.sql.shuffle.partitions": "1",
     # A driver that was paused finds its executor alive, however long the pause was.
     "spark.storage.blockManagerHeartbeatTimeoutMs": "3600s",
     "spark.ui.enabled": "false",

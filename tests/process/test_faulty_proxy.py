@@ -9,7 +9,7 @@ import pytest
 
 from lakecommit.storage.base import AlreadyThere, Busy, Created, Found, Unknown
 from lakecommit.storage.location import open_store
-from lakecommit.storage.retry import RetryPolicy
+from lakecommit.storage.policy import RetryPolicy
 
 from .faulty_proxy import CHANGES, Chaos, Fault, faulty_proxy
 

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.spark
 
 
 def test_on_local_disk(start, tmp_path, rng, assert_exactly_once):
-    stream = stream_on_disk(tmp_path, files=10)
-    killed_at_random_moments(start, stream, rng, kills=2)
+    stream = stream_on_disk(tmp_path, files=6)
+    killed_at_random_moments(start, stream, rng, kills=1)
     assert_exactly_once(stream)
 
 

@@ -6,7 +6,7 @@ In `make test` its PUT is played, with the body of a commit of delta-spark; in t
 from __future__ import annotations
 
 import asyncio
-import itertools
+import contextlib
 import json
 import subprocess
 import sys
@@ -15,14 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from lakecommit.storage.counting import CountingStore
+from lakecommit.errors import StoreError
 from lakecommit.storage.location import open_store
-from tests.committer.conftest import QUERY, SCHEMA, SETTINGS, FlakyStore
-from tests.housekeeping.conftest import AgingTable, ShiftedClock
+from lakecommit.storage.policy import RetryPolicy
+from tests.lake import QUERY, SCHEMA, SETTINGS, Lake
 
 from .faulty_proxy import Fault
 
 ROOT = Path(__file__).parents[2]
+# Who asks again because no answer comes is not held back the second time.
+ONCE = RetryPolicy(attempts=1, answer_ms=600_000, longest_answer_ms=600_000)
 DELTA_COMMIT = [
     {
         "commitInfo": {
@@ -41,12 +43,15 @@ DELTA_COMMIT = [
 
 
 @pytest.fixture
-def table(place_on_s3, local_s3) -> AgingTable:
+def table(place_on_s3, local_s3) -> Lake:
     """A table on S3 that the committer reaches without the proxy, and a clock that tests move on."""
-    store = CountingStore(open_store(place_on_s3.location, local_s3.store_options()))
-    made = AgingTable(place_on_s3.location, store, FlakyStore(store), itertools.count())
-    made.clock = ShiftedClock()
-    return made
+    return Lake.at(place_on_s3.location, options=local_s3.store_options())
+
+
+def put_once(store, path: str, body: bytes) -> None:
+    """Nobody answers what was held back."""
+    with contextlib.suppress(StoreError):
+        asyncio.run(store.put(path, body))
 
 
 @pytest.fixture
@@ -57,9 +62,8 @@ def put_held_back(table, proxy, local_s3):
         path = f"_delta_log/{version:020d}.json"
         rule = proxy.rule("PUT", path, Fault.HELD_LATE)
         body = "".join(json.dumps(action) + "\n" for action in DELTA_COMMIT).encode()
-        store = open_store(table.location, {**local_s3.store_options(), "endpoint": proxy.endpoint})
-        # It is let go without an answer, and tried again at once: without a condition, as before.
-        sender = threading.Thread(target=lambda: asyncio.run(store.put(path, body)))
+        options = {**local_s3.store_options(), "endpoint": proxy.endpoint}
+        sender = threading.Thread(target=put_once, args=(open_store(table.location, options, policy=ONCE), path, body))
         sender.start()
         assert rule.met.wait(30)
 

@@ -1,16 +1,21 @@
-"""`python -m tests.simulation --seeds N [--start S] [--jobs J] [--fault NAME]`"""
+"""`python -m tests.simulation --seeds N [--start S] [--jobs J] [--fault NAME] [--format NAME]`, or `--remember`"""
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tests.formats import FORMATS
+
 from .all_faults import FAULTS
+from .remembered import FEW_SEEDS, SEEDS, remember, remembered, to_remember
 from .runner import Summary, run_chunks, traces
 
 MAX_SHOWN = 3
@@ -22,17 +27,23 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to run them in")
     parser.add_argument("--fault", choices=sorted(FAULTS), help="break the protocol in this way")
+    parser.add_argument("--format", choices=sorted(FORMATS), default="delta", help="the format of the tables")
     parser.add_argument("--trace", action="store_true", help="print the trace of every seed, failed or not")
+    parser.add_argument("--remember", action="store_true", help="search seeds for faults that none is remembered of")
     arguments = parser.parse_args()
+    if arguments.remember:
+        remember_seeds(arguments.jobs)
+        return 0
     if arguments.trace:
-        print(*traces(arguments.start, arguments.seeds), sep="\n")
+        print(*traces(arguments.start, arguments.seeds, arguments.format), sep="\n")
         return 0
     console = Console(stderr=True)
     summary, began = Summary(), time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
         bar = progress.add_task("seeds", total=arguments.seeds)
-        for chunk in run_chunks(arguments.start, arguments.seeds, arguments.jobs, arguments.fault):
+        asked = (arguments.start, arguments.seeds, arguments.jobs, arguments.fault, arguments.format)
+        for chunk in run_chunks(*asked):
             summary.add(chunk)
             failed = f", {len(summary.failures)} failed" if summary.failures else ""
             progress.update(bar, advance=chunk.seeds, description=f"seeds{failed}")
@@ -40,6 +51,22 @@ def main() -> int:
         print(failure, end="\n\n")
     print_summary(summary, time.monotonic() - began)
     return 1 if summary.failures else 0
+
+
+def remember_seeds(jobs: int) -> None:
+    """Keeps what still notices its fault, and searches for the others; what was found is kept if this is broken off."""
+    kept = {fault: seeds for fault, seeds in remembered().items() if fault in FAULTS}
+    left = sorted(FAULTS)
+    # Not by fork, as everywhere here.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for most in (FEW_SEEDS, SEEDS):
+            searches = {pool.submit(to_remember, fault, kept.get(fault, []), most): fault for fault in left}
+            for search in as_completed(searches):
+                fault = searches[search]
+                kept[fault] = search.result()
+                print(f"{fault}: {', '.join(map(str, kept[fault])) or f'not among {most}'}", flush=True)
+                remember(kept)
+            left = [fault for fault in left if not kept[fault]]
 
 
 def print_summary(summary: Summary, seconds: float) -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lakecommit.drafts import Txn
 from lakecommit.errors import CommitFailed, Overtaken, StoreError
 from lakecommit.model import CommitUser, Epoch, Report
-from lakecommit.table_committer import TableCommitter
+from lakecommit.progress.settings import Txn
+from lakecommit.service.table import ServedTable
 
-from .committing import SCHEMA, SETTINGS, new_committer
+from .committing import SCHEMA, SETTINGS, new_committer, tidy
 from .driver import Driver
 from .process import Process
-from .profile import MINUTE_MS
+from .profile import HOUR_MS, MINUTE_MS
 from .tasks import Job, TaskFailed, run_job
 from .violations import Violation
 from .world import World
 
 FIRST_ROW = 500_000_000
+DAY_MS = 24 * HOUR_MS
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class BatchWrite:
         self.process = driver.process if driver else Process(world, self.user, world.profile.driver_risk)
         self._driver = driver
         self._rows = work.rows()
+        self.on_nap: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         world, txn = self.world, self.work.txn
@@ -60,7 +63,7 @@ class BatchWrite:
             world.count("batch writes in the process of a stream")
             self.process.spawn(self._main(self._driver.committer))
 
-    async def _main(self, committer: TableCommitter) -> None:
+    async def _main(self, committer: ServedTable) -> None:
         world, name = self.world, self.user
         reports: list[Report | None] = [None]
         try:
@@ -68,12 +71,15 @@ class BatchWrite:
             job = Job(self.user, Epoch(0), planned.plan, planned.skip, False)
             parts = [self._rows[:2], self._rows[2:]]
             reports = await run_job(self.process, self.executors, job, parts)
+            if self._driver is None and world.chance(world.profile.naps):
+                await self._nap()
             world.model.batch_commit_begins(self.user)
             version = await committer.commit_batch(
                 self.user, reports, schema=SCHEMA, settings=SETTINGS, txn=self.work.txn
             )
         except (TaskFailed, StoreError, CommitFailed) as error:
-            if isinstance(error, CommitFailed) and not world.vacuum_on:
+            # Where its fence was written over it finds its files gone.
+            if isinstance(error, CommitFailed) and not (world.vacuum_on or self._was_fenced()):
                 raise
             world.note(name, "fails", None, error)
         except Overtaken as error:
@@ -96,19 +102,32 @@ class BatchWrite:
         await committer.abort_batch(self.user, reports)
         await self._tidy(committer)
 
-    async def _tidy(self, committer: TableCommitter) -> None:
+    async def _nap(self) -> None:
+        """The machine sleeps for more than a day, and somebody takes the write for dead."""
+        self.world.count("batch writes that slept for over a day")
+        self.process.freeze(DAY_MS + int((1 + self.world.rng.random()) * HOUR_MS))
+        self.on_nap()
+        await self.process.sleep_ms(0)
+
+    async def _tidy(self, committer: ServedTable) -> None:
         """The process goes on for a while and cleans up behind itself, or ends at once."""
         if self._driver is not None or self.world.rng.random() < 0.5:
             return
-        await committer.tidy()
-        await self.process.sleep_ms(25 * MINUTE_MS)
-        await committer.tidy()
+        await tidy(self.process, committer)
+        step_ms = 25 * MINUTE_MS if not self.world.profile.overwrites else self.world.profile.tidy_ms
+        for _ in range(25 * MINUTE_MS // step_ms):
+            await self.process.sleep_ms(step_ms)
+            await tidy(self.process, committer)
 
     def _check_overtaken(self) -> None:
         """A skipped or overtaken write is one whose `txnVersion` is in the table, or whose user was fenced off."""
-        if self.user not in self.world.model.log.fenced and not self._is_reached():
+        if not self._was_fenced() and not self._is_reached():
             raise Violation(f"{self.user} was skipped or overtaken, and nobody has reached its txnVersion")
 
+    def _was_fenced(self) -> bool:
+        return self.user in self.world.model.log.batches.fenced
+
     def _is_reached(self) -> bool:
-        txn = self.work.txn
-        return txn is not None and self.world.model.log.marks.get(txn.application_id, -1) >= txn.version
+        """Whether its `txnVersion` was ever reached: that version may have been written over since."""
+        txn, log = self.work.txn, self.world.model.log
+        return txn is not None and log.mark_at(txn.application_id, log.version) >= txn.version

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from lakecommit.errors import CommitFailed, StoreError
-from lakecommit.formats.delta import DeltaFormat
-from lakecommit.housekeeping.whole_table import TableCleaner
+from lakecommit.releasing.whole_table import TableCleaner
 
 from .process import Process
 from .store import Handle
@@ -25,7 +24,7 @@ class Cleaner:
     async def _main(self) -> None:
         process, world = self.process, self.process.world
         store = Handle(process)
-        table = DeltaFormat(store, clock=process.clock, new_id=world.new_id, random=world.rng.random)
+        table = world.format.open(store, clock=process.clock, new_id=world.new_id, random=world.rng.random)
         cleaner = TableCleaner(store, table, clock=process.clock, new_id=world.new_id)
         try:
             found = [each async for each in cleaner.survey()]

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit import cleaning
-from lakecommit.housekeeping import batches, objects, queries, table
-from lakecommit.stored_epochs import list_sealed_epochs
+from lakecommit.releasing import batches, objects, table
+from lakecommit.releasing import query as queries
+from lakecommit.releasing import standing as cleaning
+from lakecommit.state import stored
+from lakecommit.state.stored import list_manifests, list_sealed_epochs
 
 from .faults import all_of, fault
 
@@ -17,16 +19,16 @@ from .faults import all_of, fault
 def losers_deleted_before_the_seal() -> Iterator[None]:
     """Of several attempts at a task the newest is taken for the winner, before anybody has said so."""
 
-    async def step(self: Any, known: Any) -> None:
+    async def step(self: Any, known: Any) -> Any:
         for user in self._queries:
-            manifests = await objects.list_manifests(self._store, user)
+            manifests = await list_manifests(self._store, user)
             sealed = await list_sealed_epochs(self._store, user)
             for epoch, named in manifests.items():
                 if epoch > max(sealed, default=-1):
                     newest = {each.attempt.task: each.attempt.id for each in named}
                     lost = [each for each in named if newest[each.attempt.task] != each.attempt.id]
                     await objects.delete(self._store, await objects.read_files(self._store, lost), [])
-        await real(self, known)
+        return await real(self, known)
 
     real = table.TableHousekeeper.step
     with patch.object(table.TableHousekeeper, "step", step):
@@ -49,13 +51,13 @@ def release_before_coverage() -> Iterator[None]:
 
 @fault
 def release_without_the_deadline() -> Iterator[None]:
-    with all_of(patch.object(queries, "RELEASE_AGE_MS", 0), patch.object(cleaning, "RELEASE_AGE_MS", 0)):
+    with all_of(patch.object(queries, "RELEASE_AGE_MS", 0), patch.object(stored, "RELEASE_AGE_MS", 0)):
         yield
 
 
 @fault
 def release_while_a_loser_may_still_upload() -> Iterator[None]:
-    with patch.object(cleaning.NamedManifest, "is_old", lambda self, now_ms: True):
+    with patch.object(stored.NamedManifest, "is_old", lambda self, now_ms: True):
         yield
 
 
@@ -136,7 +138,7 @@ def seals_read_before_the_mark_by_a_cleaner() -> Iterator[None]:
         patch.object(queries, "list_sealed_epochs", remembered),
         patch.object(queries, "losers", losers),
         patch.object(queries, "without_the_tables", everything),
-        patch.object(cleaning.NamedManifest, "is_old", lambda self, now_ms: now_ms - self.modified_ms > 1000),
+        patch.object(stored.NamedManifest, "is_old", lambda self, now_ms: now_ms - self.modified_ms > 1000),
     ):
         yield
 
@@ -146,7 +148,7 @@ def manifests_read_before_the_mark() -> Iterator[None]:
     """An epoch that is written, committed and old when a sleeper reads on loses its seal, and keeps its manifests."""
 
     async def survey(self: Any, *args: Any, **more: Any) -> Any:
-        seen[id(self._store), self._user] = await objects.list_manifests(self._store, self._user)
+        seen[id(self._store), self._user] = await list_manifests(self._store, self._user)
         await self._clock.sleep(30 * 60)
         return await real(self, *args, **more)
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from lakecommit.drafts import TableSettings
-from lakecommit.formats.delta import DeltaFormat
+from lakecommit.formats.base import TableState
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import Listening
-from lakecommit.pending_files import PendingFiles
-from lakecommit.snapshots import Snapshot
-from lakecommit.table_committer import TableCommitter
+from lakecommit.progress.observer import Observer, Snapshot
+from lakecommit.progress.pending import PendingFiles, PendingMemory
+from lakecommit.progress.settings import TableSettings
+from lakecommit.service.table import ServedTable
 
 from .disk import Disk
 from .hearing import CallSlowly
 from .process import Process
 from .store import Handle
+from .world import World
 
 SCHEMA = json.dumps(
     {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]},
@@ -26,29 +27,34 @@ SETTINGS = TableSettings(partition_columns=None, properties={})
 INLINE_EMPTY_EPOCHS = 16
 
 
+class _Told(Observer):
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
+        for each in snapshots:
+            self._world.model.told(each.part.user, each.part.epochs[-1].epoch, each.version)
+
+
 def new_committer(
     process: Process, empty_epochs: int = 1000, patience_ms: int = 0, listeners: Listeners | None = None
-) -> TableCommitter:
+) -> ServedTable:
     world = process.world
     store = Handle(process)
     parts = {"clock": process.clock, "new_id": world.new_id, "random": world.rng.random}
     memory = world.profile.memory
     files = PendingFiles(
-        limit_bytes=memory.limit_bytes, segment_bytes=memory.segment_bytes, new_file=Disk(process).new_file
+        memory=PendingMemory(memory.limit_bytes), segment_bytes=memory.segment_bytes, new_file=Disk(process).new_file
     )
 
-    def told(snapshots: Sequence[Snapshot]) -> None:
-        for each in snapshots:
-            world.model.told(each.part.user, each.part.epochs[-1].epoch, each.version)
-
-    return TableCommitter(
+    return ServedTable(
         store,
-        DeltaFormat(store, **parts),  # type: ignore[arg-type]
+        world.format.open(store, **parts),
         **parts,  # type: ignore[arg-type]
         empty_epochs=empty_epochs,
         patience_ms=patience_ms,
         files=files,
-        told=told,
+        observers=(_Told(world),),
         listening=Listening(
             store,
             store.location,
@@ -60,8 +66,14 @@ def new_committer(
     )
 
 
-def end_committer(committer: TableCommitter) -> None:
+async def tidy(process: Process, committer: ServedTable) -> None:
+    """A cleaning step, after which what was written over is made up for, unless the store failed."""
+    world, began_ms, failed = process.world, process.world.loop.now, process.world.store_fault
+    await committer.tidy()
+    if not failed:
+        world.model.log.batches.tidied(process, began_ms)
+
+
+def end_committer(committer: ServedTable) -> None:
     """A worker's event loop ends with its request, and whatever still runs on it."""
-    task = committer._snapshots._task
-    if task is not None:
-        task.cancel()
+    committer._snapshots.end()

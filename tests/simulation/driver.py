@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from lakecommit.cadence import Pace
-from lakecommit.drafts import TableSettings
 from lakecommit.errors import LakecommitError
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import CommitUser, Epoch, Report
-from lakecommit.sealing import NOT_KNOWN, Offsets
-from lakecommit.table_committer import TableCommitter
+from lakecommit.progress.cadence import Pace
+from lakecommit.progress.settings import TableSettings
+from lakecommit.sealing.sealer import NOT_KNOWN, Offsets
+from lakecommit.service.table import ServedTable
 
-from .committing import INLINE_EMPTY_EPOCHS, SCHEMA, end_committer, new_committer
+from .committing import INLINE_EMPTY_EPOCHS, SCHEMA, end_committer, new_committer, tidy
 from .hearing import NAMES, new_listener
 from .process import Process
 from .profile import MINUTE_MS, WAITS, Memory
@@ -133,7 +133,7 @@ class Driver:
             await self.process.sleep_ms(interval_ms)
             for name in self._listeners:
                 self.process.listeners.setdefault(name, self.world.loop.now)
-            await self.committer.tidy()
+            await tidy(self.process, self.committer)
             # Less and less often: what is due after seconds and what is due after an hour are both met.
             interval_ms = min(2 * interval_ms, LAST_TIDY_MS)
 
@@ -366,16 +366,24 @@ class Driver:
 
     def _settings(self, query: Query) -> TableSettings:
         metadata = self.world.profile.metadata[query.number]
-        return TableSettings(None, {}, user_metadata=metadata, watermark_delay_us=self._delay_us)
+        return TableSettings(
+            partition_columns=None, properties={}, user_metadata=metadata, watermark_delay_us=self._delay_us
+        )
 
     def _pace(self) -> Pace:
         profile, limits = self.world.profile, self.world.profile.limits
-        return Pace(self._wait_ms, limits.epochs, limits.files, limits.size_bytes, profile.interval_ms)
+        return Pace(
+            commit_wait_ms=self._wait_ms,
+            max_epochs=limits.epochs,
+            max_files=limits.files,
+            max_size_bytes=limits.size_bytes,
+            backlog_interval_ms=profile.interval_ms,
+        )
 
-    def _a_committer(self) -> TableCommitter:
+    def _a_committer(self) -> ServedTable:
         return self._new_committer() if self._inline else self.committer
 
-    def _new_committer(self) -> TableCommitter:
+    def _new_committer(self) -> ServedTable:
         profile = self.world.profile
         if self._inline:
             return new_committer(self.process, INLINE_EMPTY_EPOCHS)

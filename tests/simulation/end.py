@@ -35,6 +35,10 @@ def _check_rows(world: World, queries: list[Query], works: list[BatchWork], fore
         expected |= query.all_rows()
         for user, epoch in log.given_up:
             expected -= set(query.rows(epoch)) if user == query.user else set()
+        for user, epoch in log.lost:
+            # A vacuum took files of it after its version was written over: it can only be given up.
+            damaged = user == query.user and world.model.is_damaged(user, epoch)
+            expected -= set(query.rows(epoch)) if damaged else set()
         mark = log.marks.get(query.user, -1)
         # What somebody had compacted before its version was written over is in the table without a mark.
         held = {epoch for user, epoch in log.once_committed - log.lost if user == query.user}
@@ -42,14 +46,19 @@ def _check_rows(world: World, queries: list[Query], works: list[BatchWork], fore
         if pending:
             raise Violation(f"epochs {pending} of {query.user} are pending at the end")
     for work in works:
-        if work.txn is not None:
-            if log.marks.get(work.txn.application_id, -1) < work.txn.version:
-                raise Violation(f"batch work {work.number} is not in the table at the end")
-        elif not set(work.committed) <= set(log.rows):
-            raise Violation(f"batch work {work.number} was committed and is not in the table")
+        _check_work(world, work)
     lost = expected - set(log.rows)
     if lost:
         raise Violation(f"rows are missing at the end: {sorted(lost)}")
+
+
+def _check_work(world: World, work: BatchWork) -> None:
+    """Whatever was said to be committed is there, but for what was lost with the process that could have told."""
+    log = world.model.log
+    if work.txn is not None and log.mark_at(work.txn.application_id, log.version) < work.txn.version:
+        raise Violation(f"batch work {work.number} is not in the table at the end")
+    if not set(work.committed) <= log.rows.keys() | log.batches.lost_rows():
+        raise Violation(f"batch work {work.number} was committed and is not in the table")
 
 
 def left_over(world: World) -> str | None:
@@ -60,7 +69,8 @@ def left_over(world: World) -> str | None:
     model = world.model
     for path in world.objects.bodies:
         user = model.users_of.get(path, "")
-        if path.startswith("_") or _is_unknown(model, user):
+        # Of a batch write that was lost nobody knows any more.
+        if path.startswith("_") or _is_unknown(model, user) or user in model.log.batches.lost:
             continue
         if path not in model.log.ever_added and path not in model.log.foreign_files:
             return f"a file that the table does not name: {path}"

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit import queries, table_view
-from lakecommit import replay as replaying
+from lakecommit.progress import queries
+from lakecommit.progress import table as table_view
+from lakecommit.restarting import replay as replaying
 
 from .faults import all_of, fault
 

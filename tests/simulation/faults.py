@@ -14,24 +14,21 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit import (
-    batch_commit,
-    committer,
-    drafts,
-    queries,
-    replay,
-    sealing,
-    snapshots,
-    stored_epochs,
-    table_committer,
-)
+from lakecommit.committing import batch as batch_commit
+from lakecommit.committing import changes
+from lakecommit.committing import loop as snapshots
+from lakecommit.committing import table as table_committer
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import Moved
-from lakecommit.formats.delta import commit as versions
-from lakecommit.formats.delta import log
 from lakecommit.formats.delta import table as delta
+from lakecommit.formats.delta.log import reading
+from lakecommit.formats.delta.write import version as versions
 from lakecommit.model import Marks
+from lakecommit.progress import epochs as committer
+from lakecommit.restarting import reader, replay
+from lakecommit.sealing import sealer as sealing
 from lakecommit.state import layout
+from lakecommit.state import stored as stored_epochs
 from lakecommit.state.layout import manifest_path
 from lakecommit.storage.base import Unknown
 from lakecommit.storage.once import Mine
@@ -60,7 +57,7 @@ async def _put_instead(store: Any, path: str, body: bytes, **_: Any) -> Mine:
     return Mine(await store.put(path, body))
 
 
-_NO_MARK_CHECK = patch.object(versions, "_check_marks", lambda state, draft: None)
+_NO_MARK_CHECK = patch.object(versions, "check_change", lambda state, change: None)
 
 
 @fault
@@ -117,7 +114,7 @@ def mark_not_checked() -> Iterator[None]:
     def replayed(progress: Any, event: Any) -> Any:
         return _replayed(progress, replace(event, marks=Marks()))
 
-    real = queries.replay
+    real = reader.replay
 
     async def replay_all(store: Any, *args: Any, **more: Any) -> Any:
         return await real(store, *(Marks() if isinstance(each, Marks) else each for each in args), **more)
@@ -127,7 +124,7 @@ def mark_not_checked() -> Iterator[None]:
     with all_of(
         _NO_MARK_CHECK,
         patch.object(committer, "TRANSITIONS", transitions),
-        patch.object(queries, "replay", replay_all),
+        patch.object(reader, "replay", replay_all),
         patch.object(replay, "check_dense", lambda user, marks, pending, **more: None),
         patch.object(replay, "_check_never_held", _nothing),
     ):
@@ -158,9 +155,9 @@ def seals_read_before_the_mark() -> Iterator[None]:
         return [each for each in found if start_after is None or layout.seal_path(user, each) > start_after]
 
     seen: ContextVar[Any] = ContextVar("seen", default=None)
-    real, list_sealed = queries.Queries._replay, stored_epochs.list_sealed_epochs
+    real, list_sealed = reader.Reader._replay, stored_epochs.list_sealed_epochs
     with all_of(
-        patch.object(queries.Queries, "_replay", replay_late),
+        patch.object(reader.Reader, "_replay", replay_late),
         patch.object(stored_epochs, "list_sealed_epochs", listed),
         patch.object(sealing, "knows_newest_seal", lambda progress: True),
     ):
@@ -206,24 +203,24 @@ def loser_of_a_seal_commits_its_own_files() -> Iterator[None]:
 
 @fault
 def own_mark_left_behind() -> Iterator[None]:
-    def stream_draft(*args: Any) -> Any:
-        draft = real(*args)
-        return replace(draft, marks=tuple(mark for mark in draft.marks if not mark[0].startswith("lakecommit:")))
+    def stream_change(*args: Any) -> Any:
+        change = real(*args)
+        return replace(change, marks=tuple(mark for mark in change.marks if not mark[0].startswith("lakecommit:")))
 
-    real = drafts.stream_draft
-    with patch.object(snapshots, "stream_draft", stream_draft):
+    real = changes.stream_change
+    with patch.object(snapshots, "stream_change", stream_change):
         yield
 
 
 @fault
 def marks_in_a_version_of_their_own() -> Iterator[None]:
-    async def commit(self: Any, state: Any, draft: Any) -> Any:
-        if not draft.marks or not draft.files:
-            return await real(self, state, draft)
-        outcome = await real(self, state, replace(draft, txn_id=draft.txn_id + "-files", marks=()))
+    async def commit(self: Any, state: Any, change: Any) -> Any:
+        if not change.marks or not change.adds:
+            return await real(self, state, change)
+        outcome = await real(self, state, replace(change, id=change.id + "-files", marks=()))
         if isinstance(outcome, Moved):
             return outcome
-        return await real(self, outcome.state, replace(draft, files=()))
+        return await real(self, outcome.state, replace(change, adds=()))
 
     real = delta.DeltaFormat.commit
     with patch.object(delta.DeltaFormat, "commit", commit):
@@ -234,12 +231,12 @@ def marks_in_a_version_of_their_own() -> Iterator[None]:
 def lost_response_treated_as_failure() -> Iterator[None]:
     """A version whose answer was lost is taken for one that was not created, and the next one is tried."""
 
-    async def commit(self: Any, state: Any, draft: Any) -> Any:
+    async def commit(self: Any, state: Any, change: Any) -> Any:
         number = state.version + 1
-        body = versions.append(state, draft, versions.Moment(self._clock.wall_ms(), self._clock.boot_ms())).body
-        if isinstance(await self._store.create(log.commit_path(number), body), Unknown):
-            return Moved(await log.look(self._store, self._clock, state))
-        return await real(self, state, draft)
+        body = versions.append(state, change, versions.Moment(self._clock.wall_ms(), self._clock.boot_ms())).body
+        if isinstance(await self._store.create(reading.commit_path(number), body), Unknown):
+            return Moved(await reading.look(self._store, self._clock, state))
+        return await real(self, state, change)
 
     real = delta.DeltaFormat.commit
     with patch.object(delta.DeltaFormat, "commit", commit):
@@ -254,7 +251,7 @@ def unknown_outcome_deletes() -> Iterator[None]:
         try:
             return await real(self, user, epoch, reports, **more)
         except LakecommitError:
-            await self._queries._store.delete(_files(reports))
+            await self._reader._store.delete(_files(reports))
             raise
 
     real = table_committer.TableCommitter.commit_epoch
@@ -265,7 +262,7 @@ def unknown_outcome_deletes() -> Iterator[None]:
 @fault
 def abort_deletes_after_a_failed_commit() -> Iterator[None]:
     async def abort_batch(self: Any, user: Any, reports: Any) -> None:
-        await self._queries._store.delete(_files(reports))
+        await self._reader._store.delete(_files(reports))
 
     with patch.object(table_committer.TableCommitter, "abort_batch", abort_batch, create=True):
         yield

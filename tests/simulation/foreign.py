@@ -7,6 +7,7 @@ Each of its commits is one moment: what it does between two moments is nobody's 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -57,6 +58,19 @@ class ForeignWriter:
         else:
             self._checkpoint()
 
+    def compact_part(self, version: int) -> None:
+        """Some files of a version are compacted, or the newest of the table: their rows stay in it, also if the version
+        is written over."""
+        log = self._world.model.log
+        if self._number % 3 == 2:
+            self._number += 1
+            self._optimize()
+            return
+        actions = [json.loads(line) for line in log.bodies[version].splitlines()]
+        files = [action["add"]["path"] for action in actions if "add" in action]
+        self._number += 1
+        self._compact([path for path in files[: 1 + self._number % 2] if path in log.live])
+
     def _maintain(self) -> None:
         if self._world.model.log.version >= 0:
             self._number += 1
@@ -68,8 +82,10 @@ class ForeignWriter:
         self._commit("appends", [self._add([row], data_change=True)])
 
     def _optimize(self) -> None:
+        self._compact(list(self._world.model.log.live)[-3:])
+
+    def _compact(self, chosen: list[str]) -> None:
         live = self._world.model.log.live
-        chosen = list(live)[-3:]
         if not chosen:
             return
         rows = [row for path in chosen for row in live[path]]
@@ -84,6 +100,8 @@ class ForeignWriter:
     def _checkpoint(self) -> None:
         world = self._world
         log = world.model.log
+        if not world.on_delta:
+            return
         if world.profile.retention_ms is not None:
             log.forget_marks(WALL_START_MS + world.loop.now - world.profile.retention_ms)
         actions: list[dict[str, Any]] = [{"protocol": log.protocol}, {"metaData": log.metadata}]
@@ -130,37 +148,45 @@ class ForeignWriter:
         version = world.model.log.version + 1
         written_ms = WALL_START_MS + world.loop.now
         info = {"commitInfo": {"timestamp": written_ms, "operation": what, "txnId": f"foreign-{self._number}"}}
-        path = f"_delta_log/{version:020d}.json"
+        path = world.format.path(version)
         world.note("foreign", what, path)
         world.count("foreign commits")
-        world.objects.put(path, _lines([info, *actions]), None)
+        world.objects.put(path, world.format.body([info, *actions]), None)
 
 
 class Overwriter:
     """A Delta writer whose log PUT carries no condition, as delta-spark's on S3: it takes the version after the newest
     that it has seen, and its PUT takes effect when it likes, whatever is there by then."""
 
-    def __init__(self, world: World, rng: Random, rows: set[int]) -> None:
+    def __init__(self, world: World, rng: Random, foreign: ForeignWriter) -> None:
         self._world = world
         self._rng = rng
-        self._rows = rows
+        self._foreign = foreign
         self._number = 0
+        # Is told which batch write is not in the table any more.
+        self.on_batch_lost: Callable[[str], None] = lambda user: None
 
     def version_created(self, version: int) -> None:
         """Somebody has created a version: this one has seen the log before that, and has not yet put its own."""
         world = self._world
-        if self._number >= world.profile.overwrites * world.chaos or self._rng.random() < 0.6:
+        asleep = self._is_fence_of_a_sleeper(version)
+        if self._number >= world.profile.overwrites * world.chaos and not asleep:
+            return
+        if self._rng.random() < 0.6 and not asleep:
             return
         scale_ms = (2_000, MINUTE_MS, LONGEST_OVERWRITE_MS)[int(self._rng.random() * 3)]
         self._number += 1
         late_ms = 1 + int(self._rng.random() * scale_ms)
+        if self._rng.random() < 0.25:
+            earlier_ms = int(self._rng.random() * late_ms)
+            world.loop.at(world.loop.now + earlier_ms, self._foreign.compact_part, version)
         world.loop.at(world.loop.now + late_ms, self._takes_effect, version, self._number)
 
     def _takes_effect(self, version: int, number: int) -> None:
         world, log = self._world, self._world.model.log
         path = f"_delta_log/{version:020d}.json"
         there = world.objects.bodies.get(path)
-        if there is None or b"STREAMING UPDATE" not in there[0]:
+        if there is None or not self._is_ours(there[0]):
             # It was cleaned up; or what foreign writers do to each other, which is their own affair.
             return
         row, file = FIRST_OVERWRITING_ROW + number, f"part-over-{number}.parquet"
@@ -174,8 +200,27 @@ class Overwriter:
         ]
         world.note("overwriter", "writes over", path)
         world.objects.write_over(path, _lines(actions))
+        lost = log.batches.lost
         if log.version_rewritten(version, _lines(actions)):
-            self._rows.add(row)
+            self._foreign.rows.add(row)
+        for user in sorted(log.batches.lost - lost):
+            if self._rng.random() < 0.6:
+                world.loop.at(world.loop.now + int(self._rng.random() ** 2 * MINUTE_MS), self.on_batch_lost, user)
+
+    def _is_ours(self, body: bytes) -> bool:
+        """Whether a version is a stream's, a batch write's or a cleaner's of lakecommit."""
+        info = next((json.loads(line)["commitInfo"] for line in body.splitlines() if b'"commitInfo"' in line), {})
+        batch = info.get("operation") == "WRITE" and info.get("txnId") in self._world.model.batches
+        return batch or info.get("operation") in ("STREAMING UPDATE", "FENCE")
+
+    def _is_fence_of_a_sleeper(self, version: int) -> bool:
+        """Whether a version fences off a batch write that will go on."""
+        world = self._world
+        if not world.profile.naps:
+            return False
+        body = world.model.log.bodies[version]
+        txns = [json.loads(line)["txn"]["appId"] for line in body.splitlines() if b'"txn"' in line]
+        return any(app in world.model.batches and app in world.processes for app in txns)
 
 
 def _lines(actions: list[dict[str, Any]]) -> bytes:

@@ -1,8 +1,8 @@
 """Listeners that raise, hang and come and go, and what the model expects them to be told.
 
 A listener is owed every epoch that is committed after its first place in a query. It is told of each at least once and
-in order; whoever knows of it releases nothing before; and what it remembers durably is what it remembers after all
-epochs up to its place.
+in order, and once it has listened, again only of what is committed again; whoever knows of it releases nothing before;
+and what it remembers durably is what it remembers after all epochs up to its place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from lakecommit.listeners import CommitListener, CommittedSnapshot
+from lakecommit.listening.api import CommitListener, CommittedSnapshot
 
 from .names import listener_of, micros_of
 from .process import Process
@@ -73,9 +73,11 @@ class Notebook(Bell):
 
     def learn(self, query: str, epochs: Iterable[int]) -> None:
         known = self._known.setdefault(query, set())
-        # Epochs without rows are passed again where their mark has expired, and nobody is told of a row twice.
-        passed_again = query in self.process.world.model.log.once_forgotten
-        if not known.isdisjoint(epochs) and not passed_again:
+        log = self.process.world.model.log
+        # Epochs without rows are passed again where their mark has expired, and nobody is told of a row twice. Where a
+        # version was written over, the one that makes up for it may hold more than what was lost with it.
+        twice = [epoch for epoch in epochs if epoch in known and not log.was_committed_again(query, epoch)]
+        if twice and query not in log.once_forgotten:
             raise Violation(f"{self.name} is told of epochs {list(epochs)} of {query}, and knows {sorted(known)}")
         known.update(epochs)
 
@@ -144,7 +146,8 @@ class Hearing:
             raise Violation(f"{name} is told something else of {what} than {totals} files, rows and bytes: {snapshot}")
         if micros_of(snapshot.watermark) != seals[-1].watermark_us:
             raise Violation(f"{name} is told the watermark {snapshot.watermark}, not {seals[-1].watermark_us} us")
-        if first <= listener.last.get(user, -1):
+        again = range(first, min(last, listener.last.get(user, -1)) + 1)
+        if not all(model.log.was_committed_again(user, epoch) for epoch in again):
             raise Violation(f"{name} is told of {what} after {listener.last[user]}, which it had listened to")
         if any(epoch in self._told.get(key, ()) for epoch in range(first, last + 1)):
             world.count("epochs told again")

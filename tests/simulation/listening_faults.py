@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit import table_committer
-from lakecommit.housekeeping import queries
+from lakecommit.committing import table as table_committer
 from lakecommit.listening import calls, delivery, feed, places, table
 from lakecommit.model import Epoch
+from lakecommit.releasing import query as queries
 
 from .faults import fault
 
@@ -44,7 +44,7 @@ def listener_begins_with_what_is_committed_after_a_restart() -> Iterator[None]:
 
 @fault
 def snapshot_before_its_listeners_have_a_place() -> Iterator[None]:
-    with patch.object(table.Listening, "start", _nothing):
+    with patch.object(table.Listening, "query_read", _nothing):
         yield
 
 
@@ -112,15 +112,6 @@ def state_not_restored() -> Iterator[None]:
         self._unrestored = None
 
     with patch.object(delivery.Delivery, "_restore", restore):
-        yield
-
-
-@fault
-def what_another_driver_told_is_taken_for_lost() -> Iterator[None]:
-    async def catch_up(self: Any) -> None:
-        self._may_be_behind = False
-
-    with patch.object(delivery.Delivery, "_catch_up", catch_up):
         yield
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .batch_model import BatchModel
 from .names import owner_of_data, rows_of
 from .process import WALL_START_MS, Process
 from .runs import Load, passed_over
@@ -34,15 +35,14 @@ class LogModel:
         self.rows: dict[int, str] = {}
         self.live: dict[str, list[int]] = {}
         self.ever_added: dict[str, int] = {}
-        self.batch_versions: dict[str, int] = {}
-        self.fenced: set[str] = set()
+        self.batches = BatchModel(model, world)
         self.foreign_files: set[str] = set()
         # Epochs that were passed over and left out, because files of them were gone.
         self.given_up: set[tuple[str, int]] = set()
         # The actions that a checkpoint of this version holds of data files.
         self.file_actions: dict[str, dict[str, Any]] = {}
         # Versions as they are, and the newest that a checkpoint has: what is written over before it changes nothing.
-        self._bodies: list[bytes] = []
+        self.bodies: list[bytes] = []
         self.on_version: Callable[[int], None] = lambda version: None
         self.checkpointed = -1
         # Epochs that were ever in the table; those that are not any more, since their version was written over; and
@@ -62,6 +62,10 @@ class LogModel:
         if (user, epoch) in self._again_ms:
             return self._again_ms[user, epoch]
         return next((at for _, mark, at in self._history.get(user, ()) if mark >= epoch), None)
+
+    def was_committed_again(self, user: str, epoch: int) -> bool:
+        """Whether the epoch is in a second version, since the first was written over."""
+        return (user, epoch) in self._again_ms
 
     def mark_in(self, user: str, version: int) -> int | None:
         """The mark that `version` sets."""
@@ -86,13 +90,13 @@ class LogModel:
         if number != self.version + 1:
             raise Violation(f"version {number} is created after version {self.version}")
         self.version = number
-        self._bodies.append(body)
+        self.bodies.append(body)
         marks: dict[str, int] = {}
         txns: dict[str, dict[str, Any]] = {}
         adds: list[dict[str, Any]] = []
         info: dict[str, Any] = {}
-        for line in body.splitlines():
-            ((kind, action),) = json.loads(line).items()
+        for each in self._world.format.actions(body):
+            ((kind, action),) = each.items()
             if kind == "add":
                 adds.append(action)
             elif kind == "txn":
@@ -109,7 +113,7 @@ class LogModel:
                 self.protocol = action
         self._go_back_where_nothing_is_repeated(marks, info)
         self.txns.update(txns)
-        self._check_files(number, marks, adds, info)
+        self._check_files(number, marks, adds, info, who)
         if "replaced" in info.get("lakecommit", {}):
             self._world.count("versions that were committed again")
         else:
@@ -125,16 +129,17 @@ class LogModel:
         self._world.count("versions written over")
         if number <= self.checkpointed:
             return False
-        self._bodies[number] = body
+        self.bodies[number] = body
         self.metadata, self.protocol, self.marks, self.txns = {}, {}, {}, {}
         self.rows, self.live, self.ever_added, self.file_actions = {}, {}, {}, {}
-        for version, each in enumerate(self._bodies):
+        for version, each in enumerate(self.bodies):
             self._replay(version, each)
         self.lost = {
             (user, epoch)
-            for user, epoch in self.once_committed
+            for user, epoch in self.once_committed - self.given_up
             if not self.ever_added.keys() >= set(self._model.seals[user, epoch].files)
         }
+        self.batches.rewritten()
         self._model.watermarks.rewound(self.marks)
         if self.lost:
             self._world.count("times that epochs were lost")
@@ -144,11 +149,11 @@ class LogModel:
 
     def _replay(self, number: int, body: bytes) -> None:
         """What a version makes of the table. A file that it removes need not be there any more."""
-        actions = [next(iter(json.loads(line).items())) for line in body.splitlines()]
+        actions = [next(iter(each.items())) for each in self._world.format.actions(body)]
         for kind, action in actions:
             if kind == "remove":
                 for row in self.live.pop(action["path"], ()):
-                    del self.rows[row]
+                    self.rows.pop(row, None)
                 self.ever_added.setdefault(action["path"], number)
                 self.file_actions[action["path"]] = {"remove": action}
             elif kind == "metaData":
@@ -182,11 +187,23 @@ class LogModel:
         if rows is None:
             raise Violation(f"version {number} removes a file that is not live: {action['path']}")
         for row in rows:
-            del self.rows[row]
+            self.rows.pop(row, None)
         self.file_actions[action["path"]] = {"remove": action}
 
+    def _is_there_without_a_mark(self, marks: dict[str, int]) -> bool:
+        """Whether a batch write was written over after others had compacted it, so that nothing in the log keeps
+        somebody from running it again."""
+        there = any(self.batches.is_there_without_a_mark(app, mark) for app, mark in marks.items())
+        self._world.count("rows that are there twice, since a mark was written over", int(there))
+        return there
+
     def _check_files(
-        self, number: int, marks: dict[str, int], adds: list[dict[str, Any]], info: dict[str, Any]
+        self,
+        number: int,
+        marks: dict[str, int],
+        adds: list[dict[str, Any]],
+        info: dict[str, Any],
+        who: Process | None,
     ) -> None:
         by_epoch: dict[tuple[str, int], list[str]] = {}
         for action in adds:
@@ -200,7 +217,7 @@ class LogModel:
             if json.loads(action["stats"])["numRecords"] != len(rows) or action["size"] != len(stored[0]):
                 raise Violation(f"version {number} says something else of {path} than what is in it")
             for row in rows:
-                if row in self.rows:
+                if row in self.rows and not self._is_there_without_a_mark(marks):
                     raise Violation(f"version {number} adds row {row} again: {path}, before it {self.rows[row]}")
                 self.rows[row] = path
             self.live[path] = rows
@@ -215,7 +232,7 @@ class LogModel:
             self._check_again(number, marks, by_epoch, again)
         else:
             self._check_streams(number, marks, by_epoch, info)
-        self._check_batches(number, by_epoch, info)
+        self._check_batches(number, marks, by_epoch, info, who)
 
     def _give_up(self, number: int, info: dict[str, Any]) -> None:
         for user, epochs in info.get("lakecommit", {}).get("discarded", {}).items():
@@ -249,6 +266,9 @@ class LogModel:
             raise Violation(f"version {number} passes epoch {epoch} of {user}, which has no seal")
         added = by_epoch.pop((user, epoch), [])
         if (user, epoch) in self.given_up and not added:
+            if (user, epoch) in self.lost:
+                self._again_ms[user, epoch] = self._world.loop.now
+                self.lost.discard((user, epoch))
             return
         # Where its version was written over, somebody may have compacted some of its files before.
         there = [path for path in model.files_of(seal) if path in self.ever_added and path not in added]
@@ -278,8 +298,9 @@ class LogModel:
     ) -> None:
         """4. committed once, in order: exactly the winners of the epochs that the marks pass over, both marks."""
         model = self._model
+        kept = info.get("lakecommit", {}).get("kept", ())
         for app, mark in marks.items():
-            if mark <= self.marks.get(app, -1):
+            if mark <= self.marks.get(app, -1) and not (app in kept and mark == self.marks[app]):
                 raise Violation(f"version {number} moves the mark of {app} from {self.marks.get(app)} to {mark}")
             user = app.removeprefix(OWN)
             if (user, 0) not in model.epochs:
@@ -334,23 +355,27 @@ class LogModel:
         if any((user, last + 1) in model.seals for user, (_, last) in runs.items()):
             self._world.count("snapshots that left something pending")
 
-    def _check_batches(self, number: int, by_epoch: dict[tuple[str, int], list[str]], info: dict[str, Any]) -> None:
+    def _check_batches(
+        self,
+        number: int,
+        marks: dict[str, int],
+        by_epoch: dict[tuple[str, int], list[str]],
+        info: dict[str, Any],
+        who: Process | None,
+    ) -> None:
         for (user, epoch), added in by_epoch.items():
             if user not in self._model.batches:
                 raise Violation(f"version {number} adds files of epoch {epoch} of {user} without moving its mark")
-            if user in self.batch_versions or user in self.fenced or info.get("txnId") != user:
-                raise Violation(f"version {number} adds batch write {user}, which is in, fenced off or another's")
-            if {row for path in added for row in self.live[path]} != self._model.batches[user]:
-                raise Violation(f"version {number} adds other rows than batch write {user} has")
+            self.batches.check_files(number, user, added, info, who)
         txn_id = info.get("txnId")
         if txn_id in self._model.batches and info.get("operation") == "WRITE":
-            self.batch_versions[str(txn_id)] = number
-            self._world.count("batch writes committed")
+            added = [path for paths in by_epoch.values() for path in paths]
+            self.batches.committed(number, str(txn_id), added, marks, who)
 
     def _move(self, number: int, marks: dict[str, int]) -> None:
         self.marks.update(marks)
         for app, mark in marks.items():
             self._history.setdefault(app, []).append((number, mark, self.txns[app]["lastUpdated"] - WALL_START_MS))
             if app in self._model.batches:
-                self.fenced.add(app)
+                self.batches.fenced.add(app)
                 self._world.count("dead batch writes fenced off")

@@ -13,7 +13,9 @@ from typing import Any
 from unittest.mock import patch
 
 from lakecommit.formats.base import WritePlan
-from lakecommit.formats.delta import creation, log, table
+from lakecommit.formats.delta import table
+from lakecommit.formats.delta.log import reading
+from lakecommit.formats.delta.write import creation
 from lakecommit.state import codec
 from lakecommit.state.container import RecordKind
 
@@ -23,7 +25,7 @@ _SIZE = 4096
 @contextmanager
 def remembering() -> Iterator[None]:
     targets: list[tuple[Any, str]] = [
-        (log, "parse_lines"),
+        (reading, "parse_lines"),
         (table, "parse"),
         (creation, "parse"),
         (WritePlan, "to_json"),

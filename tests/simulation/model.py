@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .world import World
 
 DEADLINE_MS = 10 * MINUTE_MS
-LOG = "_delta_log/"
 LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
 STATE = "_lakecommit/"
 
@@ -130,14 +129,13 @@ class Model:
         return [json.loads(seal.backlog) if seal.backlog else {} for seal in seals] or [{}]
 
     def batch_committed(self, user: str) -> None:
-        if user not in self.log.batch_versions:
-            raise Violation(f"batch write {user} is said to be committed and is in no version")
+        self.log.batches.answered(user)
 
     # What happens in the store.
 
     def begins_put(self, path: str, who: Process) -> None:
         """A process is about to send a PUT."""
-        if path.startswith((STATE, LOG)):
+        if path.startswith((STATE, self._world.log_directory)):
             return
         manifest = self.manifests.get(self.named.get(path, ""))
         if manifest is None:
@@ -151,9 +149,9 @@ class Model:
         if before is not None and before != body and path != LAST_CHECKPOINT:
             # 3. sealed once; and nothing else is ever written anew, either
             raise Violation(f"{path} is overwritten with something else")
-        if path.startswith(LOG):
-            if before is None and path.endswith(".json") and path[len(LOG) + 20] == "." and len(path) == len(LOG) + 25:
-                number = int(path[len(LOG) : len(LOG) + 20])
+        if path.startswith(self._world.log_directory):
+            number = self._world.format.version_at(path)
+            if before is None and number is not None:
                 self.log.version_created(number, body, None if late else who)
         elif not path.startswith(STATE):
             if who is not None:
@@ -169,7 +167,7 @@ class Model:
 
     def deletes(self, path: str, who: Process | None) -> None:
         """Before an object is deleted: what may go, and when."""
-        if path.startswith(LOG):
+        if path.startswith(self._world.log_directory):
             if who is not None:
                 raise Violation(f"{who.name} deletes {path} of the log")
         elif not path.startswith(STATE):
@@ -307,7 +305,7 @@ class Model:
     def _has_lost(self, owner: Owner, seal: SealRecord | None, pending: bool) -> bool:
         """Whether the attempt's files can never be committed."""
         if owner.user in self.batches:
-            known = owner.user in self.log.batch_versions or owner.user in self.log.fenced
+            known = owner.user in self.log.batches.written or owner.user in self.log.batches.fenced
             return known or owner.user not in self.commits_begun
         if pending:
             return seal is not None and (owner.user, owner.epoch) in self.stored_seals

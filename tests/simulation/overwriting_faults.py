@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit import replay
-from lakecommit.formats.delta import log
-from lakecommit.housekeeping import queries, replaced
-from lakecommit.housekeeping.replaced import Presence
+from lakecommit.formats.delta.log import actions, reading
+from lakecommit.listening import delivery
+from lakecommit.listening.api import CommittedSnapshot
+from lakecommit.model import Epoch
+from lakecommit.releasing import batch_versions, replaced
+from lakecommit.releasing import query as queries
+from lakecommit.releasing.replaced import Presence
+from lakecommit.restarting import replay
 
 from .faults import all_of, fault
 
@@ -46,7 +50,7 @@ def state_released_right_after_a_second_commit() -> Iterator[None]:
 @fault
 def etags_not_compared() -> Iterator[None]:
     """What a version held when it was committed it holds for ever."""
-    with patch("lakecommit.housekeeping.versions.same_etag", lambda known, listed: True):
+    with patch("lakecommit.releasing.versions.same_etag", lambda known, listed: True):
         yield
 
 
@@ -82,12 +86,12 @@ def repair_without_its_marks() -> Iterator[None]:
     """A version that commits an epoch again does not cover it with a mark: with the next one that is written over, the
     mark goes back behind it."""
 
-    def draft(*args: Any) -> Any:
+    def change(*args: Any) -> Any:
         made = real(*args)
         return made.__class__(**{**{name: getattr(made, name) for name in made.__slots__}, "kept_marks": ()})
 
-    real = replaced._draft
-    with patch.object(replaced, "_draft", draft):
+    real = replaced._change
+    with patch.object(replaced, "_change", change):
         yield
 
 
@@ -96,9 +100,42 @@ def replaced_version_taken_for_a_recreated_table() -> Iterator[None]:
     async def confirm(store: Any, clock: Any, state: Any) -> Any:
         confirmed = await real(store, clock, state)
         if confirmed.rewritten != state.rewritten:
-            raise log._recreated(store, state, "holds something else")
+            raise reading._recreated(store, state, "holds something else")
         return confirmed
 
-    real = log.confirm
-    with patch.object(log, "confirm", confirm):
+    real = reading.confirm
+    with patch.object(reading, "confirm", confirm):
+        yield
+
+
+@fault
+def snapshot_that_was_told_in_part_taken_for_told() -> Iterator[None]:
+    """A version that makes up for one that was written over may begin with epochs that listeners know, and end with
+    others."""
+
+    async def tell(self: Any) -> None:
+        snapshot = self._feed.after(self._epoch)
+        if isinstance(snapshot, CommittedSnapshot) and snapshot.first_epoch <= self._epoch:
+            self._epoch = Epoch(snapshot.last_epoch)
+        else:
+            await real(self)
+
+    real = delivery.Delivery._tell
+    with patch.object(delivery.Delivery, "_tell", tell):
+        yield
+
+
+@fault
+def compaction_missed_by_who_has_epochs_in_memory() -> Iterator[None]:
+    """Another driver has committed them, others have compacted them, and then the version was written over."""
+    with patch.object(actions, "_removed", lambda body: ()):
+        yield
+
+
+@fault
+def committed_again_beside_a_vacuum_under_way() -> Iterator[None]:
+    def never(files: Any, vacuums: Any, now_ms: int) -> bool:
+        return False
+
+    with all_of(patch.object(replaced, "is_endangered", never), patch.object(batch_versions, "is_endangered", never)):
         yield

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit import drafts, queries, sealing, segments, snapshots, table_committer
-from lakecommit.committer import Verdict
+from lakecommit.committing import changes
+from lakecommit.committing import loop as snapshots
+from lakecommit.committing import table as table_committer
 from lakecommit.model import Totals
+from lakecommit.progress import queries, segments
+from lakecommit.progress.epochs import Verdict
+from lakecommit.progress.runs import Phase
+from lakecommit.restarting import reader
+from lakecommit.sealing import sealer as sealing
 
 from .faults import all_of, fault
+
+
+@contextmanager
+def _runs_as(memory: Any, changed: Any) -> Iterator[None]:
+    """Runs look like this for a while; whatever happens to them meanwhile stays."""
+    before = dict(memory._runs)
+    lies = {user: changed(user, run) for user, run in before.items()}
+    memory._runs.update(lies)
+    try:
+        yield
+    finally:
+        memory._runs.update({user: before[user] for user, lie in lies.items() if memory._runs.get(user) is lie})
 
 
 @fault
@@ -28,7 +46,7 @@ def seal_without_room() -> Iterator[None]:
 @fault
 def seal_after_the_commit_under_way() -> Iterator[None]:
     async def seal(self: Any, *args: Any) -> None:
-        async with self._queries.turn:
+        async with self._reader.turn:
             pass
         await real(self, *args)
 
@@ -76,12 +94,12 @@ def spilled_epochs_mixed_up() -> Iterator[None]:
 
 @fault
 def run_split_inside_an_epoch() -> Iterator[None]:
-    def stream_draft(*args: Any) -> Any:
-        draft = real(*args)
-        return replace(draft, files=draft.files[:-1] if len(draft.files) > 1 else draft.files)
+    def stream_change(*args: Any) -> Any:
+        change = real(*args)
+        return replace(change, adds=change.adds[:-1] if len(change.adds) > 1 else change.adds)
 
-    real = drafts.stream_draft
-    with patch.object(snapshots, "stream_draft", stream_draft):
+    real = changes.stream_change
+    with patch.object(snapshots, "stream_change", stream_change):
         yield
 
 
@@ -98,27 +116,22 @@ def grouped_run_without_its_first_epoch() -> Iterator[None]:
 
 @fault
 def mark_of_one_of_two_queries_moved() -> Iterator[None]:
-    def stream_draft(txn_id: Any, parts: Any, *rest: Any) -> Any:
-        draft = real(txn_id, parts, *rest)
-        return replace(draft, marks=draft.marks[:2])
+    def stream_change(change_id: Any, parts: Any, *rest: Any) -> Any:
+        change = real(change_id, parts, *rest)
+        return replace(change, marks=change.marks[:2])
 
-    real = drafts.stream_draft
-    with patch.object(snapshots, "stream_draft", stream_draft):
+    real = changes.stream_change
+    with patch.object(snapshots, "stream_change", stream_change):
         yield
 
 
 @fault
 def queries_with_different_metadata_share_a_snapshot() -> Iterator[None]:
     async def fitting_parts(self: Any) -> Any:
-        runs = self._queries.runs.values()
-        settings = [run.settings for run in runs]
-        for run in runs:
-            run.settings = replace(run.settings, user_metadata=None)
-        try:
+        with _runs_as(
+            self._queries, lambda user, run: replace(run, settings=replace(run.settings, user_metadata=None))
+        ):
             return await real(self)
-        finally:
-            for run, each in zip(runs, settings, strict=True):
-                run.settings = each
 
     real = snapshots.Snapshots._fitting_parts
     with patch.object(snapshots.Snapshots, "_fitting_parts", fitting_parts):
@@ -132,8 +145,8 @@ def watermark_forgotten_in_a_restart() -> Iterator[None]:
         newest = found.newest_seal
         return replace(found, newest_seal=None if newest is None else replace(newest, watermark_us=None))
 
-    real = queries.replay
-    with patch.object(queries, "replay", replay):
+    real = reader.replay
+    with patch.object(reader, "replay", replay):
         yield
 
 
@@ -189,7 +202,11 @@ def drain_returns_early() -> Iterator[None]:
 @fault
 def seal_that_went_wrong_is_not_looked_for() -> Iterator[None]:
     def doubted(self: Any) -> frozenset[Any]:
-        return frozenset(user for user in self._doubted if user in self._progress and self._progress[user].pending)
+        return frozenset(
+            user
+            for user, run in self._runs.items()
+            if run.doubted and user in self._progress and self._progress[user].pending
+        )
 
     with patch.object(queries.Queries, "doubted", property(doubted)):
         yield
@@ -198,12 +215,14 @@ def seal_that_went_wrong_is_not_looked_for() -> Iterator[None]:
 @fault
 def epoch_of_a_stopped_run_counts_for_the_next() -> Iterator[None]:
     def begin_run(self: Any, user: Any) -> None:
-        self._failures.pop(user, None)
-        if user in self._runs:
-            run = self._runs[user]
-            run.backlog, run.begun, run.ended = None, False, False
-        self.doubt(user)
+        if user not in self._runs:
+            real(self, user)
+            return
+        run = self._runs[user]
+        self._runs[user] = replace(run, backlog=None, phase=Phase.BEGUN, ended=False, doubted=True, failure=None)
+        self.changed.ring()
 
+    real = queries.Queries.begin_run
     with patch.object(queries.Queries, "begin_run", begin_run):
         yield
 
@@ -223,15 +242,9 @@ def query_passed_over() -> Iterator[None]:
     """One with metadata of its own comes last in every version."""
 
     async def fitting_parts(self: Any) -> Any:
-        runs = self._queries.runs
-        since_ms = {user: run.since_ms for user, run in runs.items()}
-        for user, run in runs.items():
-            run.since_ms = 0 if user == max(runs) else 1
-        try:
+        last = max(self._queries.runs, default=None)
+        with _runs_as(self._queries, lambda user, run: replace(run, since_ms=0 if user == last else 1)):
             return await real(self)
-        finally:
-            for user, run in runs.items():
-                run.since_ms = since_ms[user]
 
     real = snapshots.Snapshots._fitting_parts
     with patch.object(snapshots.Snapshots, "_fitting_parts", fitting_parts):

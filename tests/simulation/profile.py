@@ -14,6 +14,8 @@ from typing import TypeVar
 T = TypeVar("T")
 # In how many seeds somebody writes over versions.
 OVERWRITTEN_SEEDS = 0.12
+# In how many of these there are batch writes, besides those that have some anyway.
+BATCHES_WRITTEN_OVER = 0.3
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 # A request that the store has taken takes effect within this time, however late; the design leaves out longer ones.
@@ -95,6 +97,8 @@ class Profile:
     hangs: float
     absences: float
     overwrites: int = 0
+    # How often a batch write sleeps for more than a day before it commits, and somebody cleans up meanwhile.
+    naps: float = 0.0
 
     @property
     def small_snapshots(self) -> bool:
@@ -136,13 +140,17 @@ def with_overwrites(profile: Profile, rng: Random) -> Profile:
     """
     if rng.random() >= OVERWRITTEN_SEEDS:
         return profile
+    overwrites = 1 + int(rng.random() * 4)
+    batches = 1 + int(rng.random() * 3) if rng.random() < BATCHES_WRITTEN_OVER else 0
     return replace(
         profile,
         troubles=(*profile.troubles, "overwriting writer"),
-        overwrites=1 + int(rng.random() * 4),
-        batches=0,
-        listeners=0,
+        overwrites=overwrites,
+        # Beside it nobody can tell a mark that expired from one that was written over: such a query is refused, and
+        # what it leaves is nobody's to clean up.
         retention_ms=None,
+        batches=max(batches, profile.batches),
+        naps=0.3 if rng.random() < 0.4 else 0.0,
     )
 
 

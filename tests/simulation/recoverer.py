@@ -6,11 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, LocalDiskFailed, StoreError
-from lakecommit.formats.delta import DeltaFormat
 from lakecommit.model import CommitUser, Epoch
-from lakecommit.presence import FilesGone
-from lakecommit.recovery import commit_replaced, give_up
-from lakecommit.stored_epochs import read_seal
+from lakecommit.recovering.recovery import commit_replaced, give_up
+from lakecommit.restarting.presence import FilesGone
+from lakecommit.state.stored import read_seal
 
 from .committing import SETTINGS, new_committer
 from .process import Process
@@ -38,7 +37,9 @@ class Recoverer:
     async def _main(self) -> None:
         process, world = self.process, self.process.world
         pending = world.model.newest_pending(self._user)
-        table_format = DeltaFormat(Handle(process), clock=process.clock, new_id=world.new_id, random=world.rng.random)
+        table_format = world.format.open(
+            Handle(process), clock=process.clock, new_id=world.new_id, random=world.rng.random
+        )
         try:
             await commit_replaced(Handle(process), table_format, self._user, clock=process.clock, new_id=world.new_id)
             settings = replace(SETTINGS, given_up=self._damaged)
@@ -47,6 +48,8 @@ class Recoverer:
         except (StoreError, CommitFailed, LocalDiskFailed, CorruptState, ContradictoryState) as error:
             world.note(process.name, "fails", None, error)
             if isinstance(error, FilesGone) and world.model.vacuumed:
+                # Its remedy is a person's: to give up epochs that were in a version once.
+                self.refused = True
                 return
             self.refused = isinstance(error, ContradictoryState)
             if self.refused and not (
@@ -66,6 +69,6 @@ class Recoverer:
         if not self._damaged:
             return
         store = Handle(process)
-        table = DeltaFormat(store, clock=process.clock, new_id=world.new_id, random=world.rng.random)
+        table = world.format.open(store, clock=process.clock, new_id=world.new_id, random=world.rng.random)
         seals = [(await read_seal(store, self._user, epoch)).seal for epoch in self._damaged]
         await give_up(store, table, self._user, seals)

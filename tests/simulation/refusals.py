@@ -12,8 +12,8 @@ from lakecommit.errors import (
     LocalDiskFailed,
     StoreError,
 )
-from lakecommit.presence import FilesGone
-from lakecommit.stored_epochs import ManifestMissing
+from lakecommit.restarting.presence import FilesGone
+from lakecommit.state.stored import ManifestMissing
 
 from .process import Process
 from .world import World

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
-from lakecommit import cadence, snapshots
+from lakecommit.committing import loop as snapshots
+from lakecommit.progress import cadence
 
 from .hearing import Deaf
 from .memo import remembering
@@ -49,9 +51,9 @@ class Summary:
         self.failures += other.failures
 
 
-def run_world(seed: int) -> tuple[World, str | None]:
+def run_world(seed: int, table_format: str = "delta") -> tuple[World, str | None]:
     """Lives through one seed. Returns its world and, where it failed, why."""
-    world = World(seed)
+    world = World(seed, table_format)
     reason: str | None = None
     try:
         with _snapshots_of(world.profile.snapshot_files):
@@ -65,11 +67,13 @@ def run_world(seed: int) -> tuple[World, str | None]:
     return world, reason
 
 
-def run_seeds(start: int, count: int, fault: str | None = None, *, stop_at_failure: bool = False) -> Summary:
+def run_seeds(
+    start: int, count: int, fault: str | None = None, table_format: str = "delta", *, stop_at_failure: bool = False
+) -> Summary:
     summary = Summary()
     with _running(fault):
         for seed in range(start, start + count):
-            world, reason = run_world(seed)
+            world, reason = run_world(seed, table_format)
             summary.seeds += 1
             summary.counts.update(world.counts)
             summary.counts["store calls"] += world.calls
@@ -84,10 +88,10 @@ def run_seeds(start: int, count: int, fault: str | None = None, *, stop_at_failu
     return summary
 
 
-def traces(start: int, count: int) -> list[str]:
+def traces(start: int, count: int, table_format: str = "delta") -> list[str]:
     """The traces of seeds in words, each with its reason at the end where it failed."""
     with _running(None):
-        return [_trace(seed) for seed in range(start, start + count)]
+        return [_trace(seed, table_format) for seed in range(start, start + count)]
 
 
 def chunks_of(start: int, count: int) -> list[tuple[int, int]]:
@@ -95,21 +99,23 @@ def chunks_of(start: int, count: int) -> list[tuple[int, int]]:
     return [(at, min(SEEDS_PER_CHUNK, start + count - at)) for at in range(start, start + count, SEEDS_PER_CHUNK)]
 
 
-def run_chunks(start: int, count: int, jobs: int, fault: str | None = None) -> Iterator[Summary]:
+def run_chunks(
+    start: int, count: int, jobs: int, fault: str | None = None, table_format: str = "delta"
+) -> Iterator[Summary]:
     """Summaries of chunks of seeds, as they are ready."""
     chunks = chunks_of(start, count)
     if jobs == 1:
         for at, size in chunks:
-            yield run_seeds(at, size, fault)
+            yield run_seeds(at, size, fault, table_format)
         return
     # Not by fork: whoever asks may have threads.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         starts, sizes = zip(*chunks, strict=True)
-        yield from pool.map(run_seeds, starts, sizes, [fault] * len(chunks))
+        yield from pool.map(run_seeds, starts, sizes, repeat(fault), repeat(table_format))
 
 
-def _trace(seed: int) -> str:
-    world, reason = run_world(seed)
+def _trace(seed: int, table_format: str) -> str:
+    world, reason = run_world(seed, table_format)
     return world.trace.words() + (f"seed {seed}: {reason}\n" if reason is not None else "")
 
 

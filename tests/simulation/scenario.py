@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from random import Random
 
-from lakecommit.drafts import Txn
 from lakecommit.model import CommitUser
+from lakecommit.progress.settings import Txn
 
-from .batch import BatchWork, BatchWrite
+from .batch import DAY_MS, BatchWork, BatchWrite
 from .cleaner import Cleaner
 from .driver import Driver
 from .end import check_end, left_over
@@ -40,7 +40,8 @@ class Scenario:
         self._foreign = ForeignWriter(world)
         self._vacuum = Vacuum(world)
         world.vacuum_on = self._vacuum.on
-        overwriter = Overwriter(world, Random(f"overwriter {world.seed}"), self._foreign.rows)
+        overwriter = Overwriter(world, Random(f"overwriter {world.seed}"), self._foreign)
+        overwriter.on_batch_lost = self._write_batch_again
         world.model.log.on_version = overwriter.version_created
         self._works: list[BatchWork] = []
         self._drivers: list[Driver] = []
@@ -79,7 +80,7 @@ class Scenario:
             await self._gone_or_asleep(driver)
             await world.pause(self._restart_delay())
             for work in self._works:
-                if work.tries and not work.settled and world.chance(0.5):
+                if work.tries and not work.settled and world.chance(0.5) and not self._is_there(work):
                     self._write_batch(work)
 
     async def _settle(self) -> None:
@@ -107,7 +108,7 @@ class Scenario:
                     await world.pause(MINUTE_MS)
                 query.given_up = recoverer.refused
         for work in self._works:
-            if work.txn is not None and not work.settled:
+            if work.txn is not None and not work.settled and not self._is_there(work):
                 write = self._write_batch(work)
                 while write.process.alive:
                     await world.pause(MINUTE_MS)
@@ -137,6 +138,10 @@ class Scenario:
         cleaner.start()
         return cleaner
 
+    def _clean_after_a_day(self) -> None:
+        loop = self._world.loop
+        loop.at(loop.now + DAY_MS + int(self._world.rng.random() * HOUR_MS), self._clean)
+
     def _recover(self, query: Query | None = None, damaged: Sequence[int] = ()) -> Recoverer:
         query = query or self._queries[int(self._world.rng.random() * len(self._queries))]
         recoverer = Recoverer(self._world, query.user, damaged)
@@ -162,8 +167,23 @@ class Scenario:
         write = BatchWrite(self._world, work, driver)
         if driver is None:
             write.process.on_end = lambda process: self._orphan(write.executors)
+            write.on_nap = self._clean_after_a_day
         write.start()
         return write
+
+    def _write_batch_again(self, lost: str) -> None:
+        """Somebody misses the rows of a batch write, and has the same `txnVersion` written again."""
+        txns = self._world.model.log.batches.written[lost].txns
+        works = [work for work in self._works if work.txn is not None and work.txn.version in txns.values()]
+        self._vacuum.begin_soon()
+        if works and not self._is_there(works[0]):
+            self._world.count("lost batch writes that somebody runs again")
+            self._write_batch(works[int(self._world.rng.random() * len(works))])
+
+    def _is_there(self, work: BatchWork) -> bool:
+        """Whether its user finds rows of it, and so does not run it again, though its mark was written over."""
+        txn, batches = work.txn, self._world.model.log.batches
+        return txn is not None and batches.is_there_without_a_mark(txn.application_id, txn.version)
 
     def _ended(self, process: Process, executors: list[Process]) -> None:
         self._orphan(executors)

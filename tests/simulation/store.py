@@ -129,7 +129,7 @@ class Handle:
         process.check()
         loop = world.loop
         future = loop.create_future()
-        slow = verb == "creates" and path.startswith("_delta_log/")
+        slow = verb == "creates" and path.startswith(world.log_directory)
         delay = world.version_delay() if slow else world.delay()
         world.calls += 1
         loop.at(loop.now + delay, self._takes_effect, verb, path, effect, payload, future)

@@ -17,12 +17,15 @@ from .runner import Summary, chunks_of, run_seeds, traces
 pytestmark = pytest.mark.simulation
 
 ROOT = Path(__file__).parents[2]
+TINY_SEEDS = 600
 
 # What must have happened in some seed of a run, or the simulation tests less than it seems to.
 INTERESTING = (
     "attempts that failed",
+    "batch writes committed again",
     "batch writes in the process of a stream",
     "batch writes overtaken",
+    "batch writes that slept for over a day",
     "bulk deletes that fail in part",
     "busy",
     "commit log entries lost",
@@ -86,6 +89,7 @@ INTERESTING = (
     "snapshots of two queries",
     "snapshots told of several epochs",
     "speculative attempts",
+    "times that a batch write was lost",
     "times that a disk was full",
     "times that epochs were lost",
     "times that epochs were lost before the mark",
@@ -118,6 +122,20 @@ def test_no_seed_breaks_the_protocol(chunk, summaries):
 def test_everything_that_can_go_wrong_did(summaries):
     counts = sum((each.get().counts for each in summaries.values()), Counter())
     assert [what for what in INTERESTING if not counts[what]] == []
+
+
+def test_no_seed_breaks_the_protocol_on_another_format(pool):
+    """It shares nothing with Delta's but the verbs of the seam."""
+    found = [pool.apply_async(run_seeds, (*chunk, None, "tiny")) for chunk in chunks_of(0, TINY_SEEDS)]
+    summaries = [each.get() for each in found]
+    failures = [failure for each in summaries for failure in each.failures]
+    assert not failures, f"{len(failures)} seeds failed; the first:\n{failures[0]}"
+    assert sum((each.counts for each in summaries), Counter())["epochs committed"] > TINY_SEEDS
+
+
+@pytest.mark.parametrize("name", ["own mark left behind", "manifest after data", "unknown outcome deletes"])
+def test_a_fault_is_caught_on_another_format(name):
+    assert run_seeds(0, TINY_SEEDS, name, "tiny", stop_at_failure=True).failures
 
 
 def test_one_seed_gives_one_trace():

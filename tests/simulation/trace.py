@@ -8,7 +8,7 @@ from typing import Any
 _SEAL = re.compile(r"_lakecommit/users/([^/]+)/seals/0*(\d+)\.avro")
 _MANIFEST = re.compile(r"_lakecommit/users/([^/]+)/writers/0*(\d+)/(\d+)-0*([0-9a-f]+?)(?:-(\d+))?\.avro")
 _DATA = re.compile(r"(?:.*/)?0*(\d+)-(\d+)-0*([0-9a-f]+)-(\d+)\.parquet")
-_VERSION = re.compile(r"_delta_log/0*(\d+)\.json")
+_VERSION = re.compile(r"_(?:delta|tiny)_log/0*(\d+)(?:\.json)?")
 
 Line = tuple[int, str, str, Any, Any]
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit import presence
+from lakecommit.releasing import batch_versions, replaced
+from lakecommit.restarting import presence
 
-from .faults import fault
+from .faults import all_of, fault
 
 
 @fault
@@ -27,4 +28,21 @@ def vacuum_taken_for_over_when_it_begins() -> Iterator[None]:
         return False
 
     with patch.object(presence, "is_endangered", never):
+        yield
+
+
+@fault
+def committed_again_without_a_look_for_files() -> Iterator[None]:
+    """What was in a version that somebody wrote over is named by none, so that a vacuum takes it."""
+
+    async def all_there(store: Any, location: Any, epochs: Any) -> None:
+        return None
+
+    async def none_missing(store: Any, epochs: Any) -> list[list[str]]:
+        return [[] for _ in epochs]
+
+    with all_of(
+        patch.object(replaced, "check_present", all_there),
+        patch.object(batch_versions, "missing_files", none_missing),
+    ):
         yield

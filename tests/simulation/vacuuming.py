@@ -23,16 +23,21 @@ class Vacuum:
     def __init__(self, world: World) -> None:
         self._world = world
         self._rng = Random(world.seed * 1_000_003 + 7)
-        # Whoever is told of an epoch that was given up hears of files that are not there; that is not judged here. Nor
-        # is a vacuum of what was in a version that another writer has written over: nobody could make up for that.
-        apart = not (world.profile.listeners or world.profile.overwrites)
-        self.on = self._rng.random() < SEEDS_WITH_A_VACUUM and apart
+        # Whoever is told of an epoch that was given up hears of files that are not there; that is not judged here.
+        apart = not world.profile.listeners and world.on_delta
+        beside_batches = world.profile.overwrites and world.profile.batches
+        self.on = self._rng.random() < (0.6 if beside_batches else SEEDS_WITH_A_VACUUM) and apart
         if self.on:
             world.count("seeds with: vacuum")
 
     def schedule(self, span_ms: int) -> None:
         for _ in range(1 + int(self._rng.random() * 3) if self.on else 0):
             self._world.loop.at(int(self._rng.random() ** 2 * 2 * span_ms), self._begin)
+
+    def begin_soon(self) -> None:
+        """Something is not in the log any more, and a vacuum may take it before it is there again."""
+        if self.on:
+            self._world.loop.at(self._world.loop.now + int(self._rng.random() ** 2 * MINUTE_MS), self._begin)
 
     def _begin(self) -> None:
         world, rng = self._world, self._rng

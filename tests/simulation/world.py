@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from random import Random
 from typing import Any
+
+from tests.formats import FORMATS
 
 from .loop import SimLoop
 from .model import Model
@@ -16,10 +19,18 @@ from .violations import Violation
 
 
 class World:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, table_format: str = "delta") -> None:
         self.seed = seed
         self.rng = Random(seed)
-        self.profile = with_overwrites(draw_profile(self.rng), Random(f"overwrites {seed}"))
+        self.format = FORMATS[table_format]
+        self.log_directory = f"{self.format.directory}/"
+        # What else happens to a log of Delta's: it is cleaned up, marks expire, versions are written over.
+        self.on_delta = table_format == "delta"
+        drawn = draw_profile(self.rng)
+        if self.on_delta:
+            self.profile = with_overwrites(drawn, Random(f"overwrites {seed}"))
+        else:
+            self.profile = replace(drawn, clean_log=False, retention_ms=None)
         self.loop = SimLoop()
         self.loop.on_task = _adopt
         self.trace = Trace()

@@ -1,5 +1,7 @@
 import pytest
 
+from tests.unit.progress.epochs import Epoch
+
 
 @pytest.fixture
 def spark_log(spark):
@@ -12,3 +14,22 @@ def spark_log(spark):
     root.addAppender(appender)
     yield text.toString
     root.removeAppender(appender)
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """The epochs that the committer is told about from here on."""
+    from lakecommit.service.wire import Verb  # noqa: PLC0415
+    from lakecommit.spark_ext.session import SparkSessions  # noqa: PLC0415 (tests without Spark must not need it)
+
+    epochs = []
+    facts = SparkSessions.facts
+
+    def recording(self, request):
+        found = facts(self, request)
+        if request.verb is Verb.COMMIT_EPOCH:
+            epochs.append(Epoch(request.epoch, found.planned, found.latest))
+        return found
+
+    monkeypatch.setattr(SparkSessions, "facts", recording)
+    return epochs

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from lakecommit.testing.sessions import delta_session
+from tests.quick import QUICK
 
 from .faults import wait_for
 from .streams import EPOCH_BY_EPOCH, Source, ids, run, tidy
@@ -30,7 +31,7 @@ def drive(scenario: str, directory: Path) -> dict:
 
 def unregistered(directory: Path) -> dict:
     """Nothing is registered: Spark finds the data source by itself, and workers commit inline."""
-    spark = delta_session("inline")
+    spark = delta_session("inline", extra_conf=QUICK)
     table, checkpoint, source = directory / "table", directory / "c", Source(directory / "input")
     spark.range(100, 103).selectExpr("id", "'EU' as region").write.format("lakecommit").mode("append").save(str(table))
     for number in range(3):
@@ -52,7 +53,7 @@ def committer_gone(directory: Path) -> dict:
     import lakecommit  # noqa: PLC0415
     from lakecommit.spark_ext import registration  # noqa: PLC0415
 
-    spark = delta_session("gone")
+    spark = delta_session("gone", extra_conf=QUICK)
     lakecommit.register(spark)
     table, checkpoint, source = directory / "table", directory / "c", Source(directory / "input")
     source.add([1])
@@ -70,7 +71,7 @@ def quiet(directory: Path) -> dict:
     """
     import lakecommit  # noqa: PLC0415
 
-    spark = delta_session("quiet", extra_conf={"spark.log.level": "WARN"})
+    spark = delta_session("quiet", extra_conf={**QUICK, "spark.log.level": "WARN"})
     spark.sparkContext.setLogLevel("WARN")
     for session in (spark, spark.newSession()):
         lakecommit.register(session)

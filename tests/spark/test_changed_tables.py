@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes
 
 from lakecommit.cli.recover import recover
 from lakecommit.clock import SystemClock
-from lakecommit.snapshots import Snapshots
+from lakecommit.committing.loop import Snapshots
 from lakecommit.storage.location import open_store
 
 from .streams import EPOCH_BY_EPOCH, Source, ids, run

@@ -63,6 +63,7 @@ def a_process_of_its_own(monkeypatch):
     monkeypatch.setattr(registration, "_drivers", {})
     monkeypatch.setattr(registration, "_listeners", {})
     monkeypatch.setattr(registration, "check_workers", lambda context: None)
+    monkeypatch.setattr(registration, "settings_of", lambda session: {})
     monkeypatch.setattr(registration, "announce", lambda session, source: None)
     monkeypatch.setattr(registration, "CommitterService", Service)
     monkeypatch.setattr(Service, "made", ())

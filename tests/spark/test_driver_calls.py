@@ -1,4 +1,7 @@
-"""What `save()` and `start()` do in the driver that Spark leaves out: threads, partition columns, early refusals."""
+"""What `save()` and `start()` do in the driver that Spark leaves out: threads, partition columns, early refusals.
+
+`test_connect` runs this with Spark Connect, too.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +48,12 @@ def test_what_cannot_be_done_is_refused_with_what_to_do(call, message):
         check(call)
 
 
-def in_a_pool(work) -> None:
+def in_a_pool(work, spark) -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(work).result()
 
 
-def in_an_inheritable_thread(work) -> None:
+def in_an_inheritable_thread(work, spark) -> None:
     errors = []
 
     def do():
@@ -59,7 +62,7 @@ def in_an_inheritable_thread(work) -> None:
         except Exception as error:
             errors.append(error)
 
-    thread = InheritableThread(target=do)
+    thread = InheritableThread(target=do, session=spark)
     thread.start()
     thread.join()
     assert errors == []
@@ -76,7 +79,7 @@ def test_threads_write_as_they_do_with_delta(spark, tmp_path, in_thread):
         writer = source.frame(spark).writeStream.format("lakecommit").option("checkpointLocation", str(tmp_path / "c"))
         writer.trigger(availableNow=True).start(str(table)).awaitTermination()
 
-    in_thread(write)
+    in_thread(write, spark)
     assert ids(spark, table) == [0, 1, 2, 10]
 
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from lakecommit.cli.main import cli
 from lakecommit.clock import SystemClock
 from lakecommit.formats.delta import DeltaFormat
-from lakecommit.inspection import users
-from lakecommit.recovery import commit_passed
+from lakecommit.recovering.recovery import commit_passed
+from lakecommit.state.stored import users
 from lakecommit.storage.location import open_store
 
 from .streams import EPOCH_BY_EPOCH, Source, ids, run

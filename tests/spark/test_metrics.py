@@ -19,7 +19,7 @@ def test_every_snapshot_is_a_line_and_is_counted(spark, tmp_path, caplog):
     for epoch in range(3):
         source.add(range(10 * epoch, 10 * epoch + 10))
     before = _gauges(spark)
-    with caplog.at_level(logging.INFO, "lakecommit.snapshots"):
+    with caplog.at_level(logging.INFO, "lakecommit.observing"):
         progress = run(source.frame(spark), table, tmp_path / "c")
     query = progress[0].id
     lines = [each.getMessage() for each in caplog.records if str(table) in each.getMessage()]

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import deltalake
 import pytest
 
-from lakecommit.service import CommitterService
+from lakecommit.service.server import CommitterService
 
 from .faults import wait_for
 from .streams import Source, ids, run

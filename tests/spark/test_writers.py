@@ -11,10 +11,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 from pyspark.util import handle_worker_exception
 
 from lakecommit.errors import CommitFailed, SchemaMismatch
+from lakecommit.service.wire import Answer, Verb
 from lakecommit.spark_ext import committer_link, failures
 from lakecommit.spark_ext.failures import sentence_first
 from lakecommit.spark_ext.source import LakecommitDataSource
-from lakecommit.wire import Answer, Verb
 
 SCHEMA = StructType([StructField("id", LongType())])
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakecommit.clock import Moment
-from lakecommit.formats.base import Vacuums
+from lakecommit.formats.base import TableState, Vacuums
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class DeltaState:
     tell later whether the log is still the same one. `looked` is when the version was last known to be in the log,
     taken before the request that showed it. `txns` maps application ids to versions, `txn_times` to when they were set;
     one that a checkpoint has dropped since it was seen has no time. Every version after `followed_from` was read.
-    `rewritten` counts how often a version that had been read was found written over: marks may have gone back with it.
+    `rewritten` counts how often a version that had been read was found written over: marks may have gone back with it;
+    `compacted` are the base names of lakecommit's files that the versions remove which were followed last.
     """
 
     version: int
@@ -59,13 +60,32 @@ class DeltaState:
     followed_from: int = field(compare=False)
     vacuums: Vacuums = field(default=Vacuums(), compare=False)
     rewritten: int = field(default=0, compare=False)
+    compacted: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def table_id(self) -> str:
         return self.metadata.id
+
+    @property
+    def schema(self) -> str:
+        return self.metadata.schema_string
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return self.metadata.partition_columns
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        return self.txns
 
     def mark(self, application_id: str) -> int | None:
         return self.txns.get(application_id)
 
     def mark_set_ms(self, application_id: str) -> int | None:
         return self.txn_times.get(application_id)
+
+
+def of_delta(state: TableState) -> DeltaState:
+    """A state that was handed back: every one that the caller has is one of ours."""
+    assert isinstance(state, DeltaState)
+    return state

@@ -2,60 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, SchemaMismatch, StoreError
 from lakecommit.formats.base import (
     NO_PROPERTIES,
     Committed,
+    FormatStore,
+    HistoryEntry,
     Holding,
     LogAttempts,
     Moved,
+    TableFormat,
+    TableState,
     VersionTag,
     WritePlan,
     made_anew,
 )
-from lakecommit.formats.delta import commit as versions
-from lakecommit.formats.delta import log
-from lakecommit.formats.delta.changes import breaking_changes
-from lakecommit.formats.delta.creation import new_table
-from lakecommit.formats.delta.evidence import (
+from lakecommit.formats.change import Change
+from lakecommit.formats.delta.log import reading
+from lakecommit.formats.delta.log.evidence import (
     attempts_in_log,
     ever_named_in_log,
     marks_after,
     named_in_log,
     oldest_mark,
 )
-from lakecommit.formats.delta.fit import mismatches, written_schema
-from lakecommit.formats.delta.history import HistoryEntry, history
-from lakecommit.formats.delta.mapping import strip
-from lakecommit.formats.delta.names import commit_path
-from lakecommit.formats.delta.past_vacuums import with_vacuums_since
-from lakecommit.formats.delta.protocol import column_mapping_mode, features_of, refuse_unsupported
-from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
-from lakecommit.formats.delta.stats_columns import stats_columns
-from lakecommit.formats.delta.tail import list_tags, read_holding, removed_since
-from lakecommit.model import AttemptId, CommitUser, Draft, Marks
+from lakecommit.formats.delta.log.history import history, query_names
+from lakecommit.formats.delta.log.names import LOG, commit_path
+from lakecommit.formats.delta.log.past_vacuums import with_vacuums_since
+from lakecommit.formats.delta.log.tail import list_tags, read_holding, removed_since
+from lakecommit.formats.delta.schema.changes import breaking_changes
+from lakecommit.formats.delta.schema.fit import mismatches, written_schema
+from lakecommit.formats.delta.schema.mapping import strip
+from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of, refuse_unsupported
+from lakecommit.formats.delta.schema.statistics import stats_columns
+from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, of_delta
+from lakecommit.formats.delta.write import version as versions
+from lakecommit.formats.delta.write.creation import new_table
+from lakecommit.model import AttemptId, CommitUser, Marks
 from lakecommit.schema import Struct, parse, to_json
-from lakecommit.storage.base import Create, Found
+from lakecommit.storage.base import Found, List
+from lakecommit.storage.local import abandoned_halves, remove_halves
 from lakecommit.storage.once import Mine, create_once
 
 LOOK_AGAIN_MS = 10_000
 CONFIRMATIONS = 20
 
 
-class DeltaStore(Create, log.LogStore, Protocol):
-    """The verbs that a Delta table takes."""
+async def is_at(store: List) -> bool:
+    """Whether there is a Delta log, whatever is in it. One page of a listing."""
+    async for page in store.list(LOG):
+        if page:
+            return True
+    return False
+
+
+def open_format(
+    store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
+) -> TableFormat:
+    return DeltaFormat(store, clock=clock, new_id=new_id, random=random)
 
 
 class DeltaFormat:
     """A `TableFormat` for one table. It keeps nothing between calls but which metadata it has found acceptable."""
 
     def __init__(
-        self, store: DeltaStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
+        self, store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
     ) -> None:
         self._store = store
         self._clock = clock
@@ -64,11 +79,19 @@ class DeltaFormat:
         self._accepted: tuple[DeltaProtocol, Metadata] | None = None
 
     @property
+    def name(self) -> str:
+        return "delta"
+
+    @property
+    def mark_retention(self) -> str:
+        return "delta.setTransactionRetentionDuration"
+
+    @property
     def location(self) -> str:
         return self._store.location
 
     async def open(self) -> DeltaState | None:
-        return await log.open_table(self._store, self._clock)
+        return await reading.open_table(self._store, self._clock)
 
     async def create(
         self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]
@@ -88,15 +111,24 @@ class DeltaFormat:
         return theirs
 
     async def history(self, limit: int) -> list[HistoryEntry]:
-        """What the newest `limit` versions say about themselves, newest first."""
         return await history(self._store, limit)
 
-    async def look(self, state: DeltaState) -> DeltaState:
-        return await log.look(self._store, self._clock, state)
+    async def query_names(self, newest: int, queries: Collection[CommitUser]) -> Mapping[CommitUser, str]:
+        return await query_names(self._store, newest, queries)
+
+    def sweep(self, older_than_ms: int, *, apply: bool) -> int:
+        halves = abandoned_halves(self._store.location, LOG, older_than_ms / 1000)
+        return remove_halves(halves) if apply else len(halves)
+
+    async def look(self, state: TableState) -> DeltaState:
+        return await reading.look(self._store, self._clock, of_delta(state))
+
+    def follow(self, state: TableState) -> AsyncIterator[DeltaState]:
+        return reading.follow_on(self._store, self._clock, of_delta(state))
 
     def plan(
         self,
-        state: DeltaState | None,
+        state: TableState | None,
         schema: str,
         partition_columns: tuple[str, ...] | None,
         properties: Mapping[str, str] = NO_PROPERTIES,
@@ -106,6 +138,7 @@ class DeltaFormat:
             partitions, fields = metadata.partition_columns, parse(metadata.schema_string)
             columns = stats_columns(fields, partitions, metadata.configuration, ())
             return WritePlan(metadata.schema_string, partitions, columns, None)
+        state = of_delta(state)
         self._refuse_unsupported(state)
         data, table = parse(schema), parse(state.metadata.schema_string)
         problems = mismatches(data, table)
@@ -115,7 +148,8 @@ class DeltaFormat:
             raise SchemaMismatch(f"the data does not fit {self._store.location}: " + "; ".join(problems))
         return self._plan(state, table, written_schema(data, table))
 
-    def check(self, state: DeltaState, plan: WritePlan, accepted_id: str | None = None) -> None:
+    def check(self, state: TableState, plan: WritePlan, accepted_id: str | None = None) -> None:
+        state = of_delta(state)
         self._refuse_unsupported(state)
         if plan.table_id not in (None, state.table_id) and accepted_id != state.table_id:
             raise made_anew(self._store.location, plan.table_id or "", state.table_id)
@@ -135,34 +169,35 @@ class DeltaFormat:
                 + "; ".join(problems)
             )
 
-    async def commit(self, state: DeltaState, draft: Draft) -> Committed[DeltaState] | Moved[DeltaState]:
-        """Tries to make `draft` the version after `state`, once.
+    async def commit(self, state: TableState, change: Change) -> Committed | Moved:
+        """Tries to make `change` the version after `state`, once.
 
         Create-if-absent is no fence where somebody deletes: of a recreated table, or a log cleaned up meanwhile, the
         next version may be free and wrong. So a state that was not confirmed for a while is confirmed first. Raises
         `StoreError`, and puts nothing, where every answer to that is itself too old when it comes.
         """
+        state = of_delta(state)
         self._refuse_unsupported(state)
         asked = 0
         while state.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
             if asked == CONFIRMATIONS:
                 raise _too_slow(f"version {state.version} of {self._store.location}")
             asked += 1
-            confirmed = await log.confirm(self._store, self._clock, state)
+            confirmed = await reading.confirm(self._store, self._clock, state)
             if (confirmed.version, confirmed.digest) != (state.version, state.digest):
                 return Moved(confirmed)
             state = confirmed
         now = Moment.of(self._clock)
-        version = versions.append(state, draft, now)
+        version = versions.append(state, change, now)
         path = commit_path(version.state.version)
         outcome = await create_once(self._store, path, version.body, clock=self._clock, random=self._random)
         if isinstance(outcome, Mine):
             return Committed(replace(version.state, etag=outcome.etag))
-        if log.parse_commit(version.state.version, outcome.body).txn_id == draft.txn_id:
+        if reading.parse_commit(version.state.version, outcome.body).txn_id == change.id:
             found = Found(outcome.body, outcome.etag)
-            return Committed(log.follow(state, found, now))
-        winner = log.follow(state, Found(outcome.body, outcome.etag), now)
-        return Moved(await log.read_forward(self._store, self._clock, winner))
+            return Committed(reading.follow(state, found, now))
+        winner = reading.follow(state, Found(outcome.body, outcome.etag), now)
+        return Moved(await reading.read_forward(self._store, self._clock, winner))
 
     async def named(self, paths: Collection[str]) -> frozenset[str]:
         return await named_in_log(self._store, paths)
@@ -188,8 +223,8 @@ class DeltaFormat:
     async def oldest_mark(self, application_id: str) -> int | None:
         return await oldest_mark(self._store, application_id)
 
-    async def see_vacuums(self, state: DeltaState, since_ms: int) -> DeltaState:
-        return await with_vacuums_since(self._store, state, since_ms)
+    async def see_vacuums(self, state: TableState, since_ms: int) -> DeltaState:
+        return await with_vacuums_since(self._store, of_delta(state), since_ms)
 
     async def _open_just_now(self) -> DeltaState | None:
         """The table as it was a moment ago: version 0 may be free because a log that lives on was cleaned up."""

@@ -1,0 +1,23 @@
+"""The table that a command is about: its format is told by its log, since no option says it."""
+
+from __future__ import annotations
+
+import random
+import uuid
+
+from lakecommit.clock import Clock
+from lakecommit.formats.base import FormatStore, TableFormat
+from lakecommit.formats.registry import format_at, format_named
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+async def table_at(store: FormatStore, clock: Clock) -> TableFormat:
+    return await format_at(store, clock=clock, new_id=new_id, random=random.random)
+
+
+def title_of(table_format: TableFormat) -> str:
+    """The format as people call it."""
+    return format_named(table_format.name).title

@@ -1,0 +1,54 @@
+"""What goes into a snapshot: from pending files to a change. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakecommit.formats.change import Change, Held, Kind, RestsOn
+from lakecommit.model import Pending, own_mark_id
+from lakecommit.progress.observer import Part
+from lakecommit.progress.settings import TableSettings, Txn
+
+
+def stream_change(change_id: str, parts: Sequence[Part], user_metadata: str | None, blind: bool) -> Change:
+    """One snapshot of the runs of several queries, each with both of its marks."""
+    last = {part.user: part.epochs[-1].epoch for part in parts}
+    return Change(
+        id=change_id,
+        kind=Kind.APPEND_EPOCHS,
+        adds=tuple(file for part in parts for pending in part.files for file in pending.files),
+        marks=tuple(mark for user, epoch in last.items() for mark in ((str(user), epoch), (own_mark_id(user), epoch))),
+        rests_on=_rests_on(blind),
+        holds=tuple(_held(part) for part in parts),
+        user_metadata=user_metadata,
+    )
+
+
+def batch_change(pending: Pending, settings: TableSettings, txn: Txn | None) -> Change:
+    """The one version of a batch write, which is known by its commit user."""
+    return Change(
+        id=pending.user,
+        kind=Kind.APPEND_BATCH,
+        adds=pending.files,
+        marks=() if txn is None else ((txn.application_id, txn.version),),
+        rests_on=_rests_on(settings.blind),
+        partition_columns=settings.partition_columns or (),
+        user_metadata=settings.user_metadata,
+    )
+
+
+def _rests_on(blind: bool) -> RestsOn:
+    return RestsOn.NOTHING if blind else RestsOn.UNKNOWN
+
+
+def _held(part: Part) -> Held:
+    first, last = part.epochs[0], part.epochs[-1]
+    epochs = zip(part.epochs, part.files, strict=True)
+    return Held(
+        user=part.user,
+        run=(first.epoch, last.epoch),
+        left_out=tuple(seal.epoch for seal, files in epochs if seal.totals.files > len(files.files)),
+        watermark_us=last.watermark_us,
+        name=part.name,
+        compacted=part.compacted,
+    )

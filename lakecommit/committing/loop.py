@@ -1,0 +1,267 @@
+"""The committer's own task: it commits what the queries of a table have pending, in order, snapshot by snapshot.
+
+It runs while there is something to commit and sleeps while the cadence says so. What is sealed while a commit is under
+way goes out with the next one. A fault of the store is tried again within a bound, and nothing loses its place; what
+cannot be mended fails the queries whose epochs it concerns, and the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from lakecommit.clock import Clock
+from lakecommit.committing.attempt import Landed, commit
+from lakecommit.committing.changes import stream_change
+from lakecommit.concurrency.backoff import Backoff, Bounds
+from lakecommit.concurrency.worker import Worker
+from lakecommit.errors import AccessDenied, CommitFailed, LakecommitError, StoreError, TableMadeAnew
+from lakecommit.formats.base import Located
+from lakecommit.formats.change import Change
+from lakecommit.model import CommitUser, SealedEpoch
+from lakecommit.progress.cadence import Waiting, due_in_ms
+from lakecommit.progress.epochs import FILES_PER_SNAPSHOT, Progress, is_worth_a_snapshot, next_run
+from lakecommit.progress.observer import Observer, Part, Snapshot
+from lakecommit.progress.queries import Queries
+from lakecommit.progress.runs import Committed
+from lakecommit.progress.table import SEALED
+from lakecommit.restarting.presence import vacuum_under_way
+from lakecommit.restarting.reader import Reader
+
+# How long something that a vacuum may take waits before the log is asked whether that is over.
+VACUUM_PAUSE_MS = 10_000
+# How long the committer waits after a fault of the store.
+FIRST_PAUSE_MS = 1_000
+LONGEST_PAUSE_MS = 30_000
+_log = logging.getLogger("lakecommit.committing")
+
+
+class Snapshots:
+    def __init__(
+        self,
+        queries: Queries,
+        reader: Reader,
+        observer: Observer,
+        table_format: Located,
+        *,
+        clock: Clock,
+        new_id: Callable[[], str],
+        empty_epochs: int,
+        patience_ms: int,
+    ) -> None:
+        """`patience_ms` is for how long faults of the store are tried again."""
+        self._queries = queries
+        self._reader = reader
+        self._observer = observer
+        self._format = table_format
+        self._clock = clock
+        self._new_id = new_id
+        self._empty_epochs = empty_epochs
+        self._patience_ms = patience_ms
+        self._worker = Worker(self._commit_all)
+        # With the table, and with each query whose state could not be read.
+        self._patience = self._new_patience()
+        self._reading: dict[CommitUser, Backoff] = {}
+        self.hurried = 0
+        # Queries whose next epoch waits for the end of a vacuum, and until when.
+        self.held: dict[CommitUser, int] = {}
+
+    def wake(self) -> None:
+        """There may be something to commit. Never waits."""
+        self._queries.changed.ring()
+        self._worker.wake()
+
+    def wants(self, user: CommitUser) -> bool:
+        """Whether something of a query is to be committed."""
+        progress = self._queries.progress.get(user)
+        return progress is not None and is_worth_a_snapshot(progress, self._empty_epochs)
+
+    async def _commit_all(self) -> None:
+        while (wait_ms := self._due_in_ms()) is not None:
+            if wait_ms > 0:
+                await self._queries.changed.wait(wait_ms)
+            else:
+                await self._step()
+        self._queries.forget_ended()
+        self._patience.over()
+        self._reading.clear()
+        self.held.clear()
+
+    def end(self) -> None:
+        """Commits nothing any more."""
+        self._worker.end()
+
+    def _new_patience(self) -> Backoff:
+        return Backoff(Bounds(FIRST_PAUSE_MS, LONGEST_PAUSE_MS, within_ms=self._patience_ms), self._clock)
+
+    def _due_in_ms(self) -> int | None:
+        now_ms = self._clock.boot_ms()
+        waiting = (
+            self._waiting(user, progress)
+            for user, progress in self._queries.progress.items()
+            if self._queries.knows(user) and self.wants(user) and not self._is_held(user)
+        )
+        held = [max(0, self.held[user] - now_ms) for user in self.held if self._is_held(user) and self.wants(user)]
+        due_ms = [
+            due_in_ms(waiting, now_ms),
+            *held,
+            *(self._read_in_ms(user, now_ms) for user in self._queries.doubted),
+        ]
+        next_ms = min((each for each in due_ms if each is not None), default=None)
+        return None if next_ms is None else max(next_ms, self._patience.until_ms - now_ms)
+
+    def _is_held(self, user: CommitUser) -> bool:
+        return user in self.held and self._queries.knows(user)
+
+    def _read_in_ms(self, user: CommitUser, now_ms: int) -> int:
+        """When a query whose memory is in doubt is read again."""
+        return max(0, self._reading[user].until_ms - now_ms) if user in self._reading else 0
+
+    def _waiting(self, user: CommitUser, progress: Progress) -> Waiting:
+        run = self._queries.runs[user]
+        hurried = bool(run.pressed or run.ended or self.hurried)
+        return Waiting(progress.load, run.pace, run.in_backlog, hurried, run.since_ms)
+
+    async def _step(self) -> None:
+        """One version, if anything is due. What cannot be mended fails the queries whose epochs it concerns."""
+        parts: list[Part] = []
+        try:
+            landed = await commit(
+                self._queries.table, self._reader.turn, partial(self._next_change, parts), self._queries.see_marks
+            )
+            self._patience.over()
+        except TableMadeAnew:
+            # What its seals say tells each query what to do about it: it is read again, and fails with that.
+            for user in self._concerned(parts):
+                self._queries.doubt(user, unread=True)
+        except LakecommitError as error:
+            self._failed(error, self._concerned(parts))
+        except Exception as error:
+            _log.exception("the committer failed")
+            wrapped = CommitFailed(f"the committer failed with {type(error).__name__}: {error}; start the query again")
+            self._failed(wrapped, self._concerned(parts))
+        else:
+            if landed is not None:
+                self._observer.committed(landed.table, [self._snapshot(part, landed) for part in parts])
+
+    def _concerned(self, parts: Sequence[Part]) -> list[CommitUser]:
+        return [part.user for part in parts] or list(self._queries.progress)
+
+    async def _next_change(self, parts: list[Part]) -> Change | None:
+        """What is due of all queries as one version; `parts` are what it has of each, empty where it fails before."""
+        parts.clear()
+        if self._due_in_ms() != 0:
+            return None
+        await self._read_what_is_in_doubt()
+        await self._reader.freshen()
+        await self._let_go()
+        parts += await self._fitting_parts()
+        if not parts:
+            return None
+        runs = [self._queries.runs[part.user] for part in parts]
+        blind = all(run.asked_for.blind for run in runs)
+        return stream_change(self._new_id(), parts, runs[0].asked_for.user_metadata, blind)
+
+    async def _read_what_is_in_doubt(self) -> None:
+        """What goes wrong with one query is not the others' affair."""
+        now_ms = self._clock.boot_ms()
+        for user in sorted(self._queries.doubted):
+            if self._read_in_ms(user, now_ms) > 0:
+                continue
+            self._queries.settle_doubt(user)
+            try:
+                await self._reader.freshen()
+            except LakecommitError:
+                # It is not forgotten that somebody waits for this.
+                self._queries.doubt(user)
+                raise
+            try:
+                await self._reader.start(user, self._queries.runs[user].asked_for)
+                self._reading.pop(user, None)
+            except LakecommitError as error:
+                self._unread(user, error)
+
+    def _unread(self, user: CommitUser, error: LakecommitError) -> None:
+        """The state of a query could not be read. It is tried again where that may help; otherwise it has failed."""
+        pause_ms = self._pause_after(error, self._reading.setdefault(user, self._new_patience()))
+        if pause_ms is not None:
+            _log.warning("%s; query %s is read again in %d s", error, user, pause_ms // 1000)
+            self._queries.doubt(user)
+        else:
+            self._reading.pop(user, None)
+            self._queries.fail(user, error)
+
+    def _pause_after(self, error: LakecommitError, patience: Backoff) -> int | None:
+        """How long to wait after a fault of the store; None where waiting does not help any more."""
+        helps = isinstance(error, StoreError) and not isinstance(error, AccessDenied)
+        return patience.fail() if helps else None
+
+    async def _let_go(self) -> None:
+        """Whoever has waited for a vacuum for a while looks whether it is over."""
+        now_ms = self._clock.boot_ms()
+        due = [user for user, until_ms in self.held.items() if until_ms <= now_ms]
+        if due:
+            await self._reader.look()
+        for user in due:
+            del self.held[user]
+
+    async def _fitting_parts(self) -> list[Part]:
+        """What each query adds to the next version. One whose epochs do not fit the table any more has failed.
+
+        Where not all of them fit together, those come first whose last snapshot is the oldest: nobody is passed over.
+        """
+        queries, room = self._queries, FILES_PER_SNAPSHOT
+        parts: list[Part] = []
+        for user, progress in sorted(queries.progress.items(), key=lambda each: queries.runs[each[0]].since_ms):
+            settings, epochs = queries.runs[user].asked_for, next_run(progress, self._empty_epochs, room)
+            files = sum(seal.totals.files for seal in epochs)
+            if not epochs or not queries.knows(user) or user in self.held:
+                continue
+            # A version has one user's metadata, and an epoch larger than a version should be has one for itself.
+            if parts and (
+                files > room or settings.user_metadata != queries.runs[parts[0].user].asked_for.user_metadata
+            ):
+                continue
+            assert not queries.table.is_done(user, epochs[0].epoch), "what the mark has reached was dropped"
+            try:
+                staged = queries.staged(user, epochs)
+                queries.table.check_plans(staged, settings, SEALED)
+                look = await self._reader.look_for(user, epochs, staged)
+                if look.waits and not look.ready:
+                    self._hold(user, epochs[0])
+            except StoreError:
+                # Of the store, and not of this query.
+                raise
+            except LakecommitError as error:
+                queries.fail(user, error)
+                continue
+            if look.ready:
+                compacted = any(seal.in_part for seal in progress.pending)
+                parts.append(Part(user, epochs[: look.ready], staged[: look.ready], settings.query_name, compacted))
+                room -= sum(seal.totals.files for seal in parts[-1].epochs)
+        return parts
+
+    def _hold(self, user: CommitUser, epoch: SealedEpoch) -> None:
+        """Raises where nobody has the time to wait for a vacuum."""
+        waiting = vacuum_under_way(self._format.location, user, epoch.epoch)
+        if self._patience_ms == 0:
+            raise waiting
+        _log.warning("%s; it is looked for again in %d s", waiting, VACUUM_PAUSE_MS // 1000)
+        self.held[user] = self._clock.boot_ms() + VACUUM_PAUSE_MS
+        self._queries.changed.ring()
+
+    def _snapshot(self, part: Part, landed: Landed) -> Snapshot:
+        run = self._queries.happened(part.user, Committed(self._clock.boot_ms()))
+        waited_ms = max(0, self._clock.wall_ms() - part.epochs[0].sealed_ms)
+        return Snapshot(landed.table.version, part, landed.attempts, landed.requests, waited_ms, run.in_backlog)
+
+    def _failed(self, error: LakecommitError, users: Sequence[CommitUser]) -> None:
+        """Tries again after a pause where that may help; otherwise the queries have failed."""
+        pause_ms = self._pause_after(error, self._patience)
+        if pause_ms is not None:
+            _log.warning("%s; pending epochs are tried again in %d s", error, pause_ms // 1000)
+            return
+        self._patience.over()
+        for user in dict.fromkeys([*users, *sorted(self._queries.doubted)]):
+            self._queries.fail(user, error)

@@ -1,0 +1,354 @@
+"""The committer of one table: plans writes, seals epochs, and has its own task commit them.
+
+One instance serves all queries and batch writes of a process into a table. Sealing never waits for a commit that is
+under way: an epoch is sealed beside it and goes out with the next one. Whenever an operation fails, what is remembered
+of that query is in doubt, and the next call reads it again from the store. So a failure needs no repair, only another
+call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
+
+from lakecommit import schema as schemas
+from lakecommit.clock import Clock
+from lakecommit.committing.batch import commit_batch
+from lakecommit.committing.loop import Snapshots
+from lakecommit.errors import InvalidInput, LakecommitError, StoreError
+from lakecommit.formats.base import WritePlan
+from lakecommit.model import CommitUser, Epoch, Report, Totals
+from lakecommit.progress.cadence import Pace
+from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT, Progress, done_epochs, need_not_run
+from lakecommit.progress.observer import BatchSnapshot, Observer, Observers
+from lakecommit.progress.pending import PendingFiles
+from lakecommit.progress.queries import Queries
+from lakecommit.progress.runs import Asked, Broke, Doubted, Resumed, Run, Waits
+from lakecommit.progress.settings import TableSettings, Txn
+from lakecommit.progress.table import ChangeTable, TableView
+from lakecommit.restarting.reader import Reader
+from lakecommit.sealing.reports import batch_pending
+from lakecommit.sealing.sealer import NOT_KNOWN, Offsets, Sealer
+from lakecommit.storage.base import Store
+from lakecommit.watermark import check_event_time_column
+
+# How long the start of a query waits for what an earlier run has left.
+LONGEST_START_MS = 30_000
+# For how long a commit that the store fails is tried again, in a driver.
+PATIENCE_MS = 10 * 60_000
+_log = logging.getLogger("lakecommit.committing")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """`done` is, for each query, the newest epoch that its tasks need not write; `skip` says that a batch is done."""
+
+    plan: WritePlan
+    done: Mapping[CommitUser, Epoch]
+    skip: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an epoch that is sealed. `version` is one that holds it; None where it is `pending`, or has no
+    rows, so that the next snapshot's mark will cover it."""
+
+    version: int | None
+    pending: bool = False
+
+
+class TableCommitter:
+    def __init__(
+        self,
+        store: Store,
+        table_format: ChangeTable,
+        *,
+        clock: Clock,
+        new_id: Callable[[], str],
+        random: Callable[[], float],
+        empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT,
+        patience_ms: int = 0,
+        files: PendingFiles | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        """`empty_epochs` is how many epochs without rows may gather before a version with their marks is committed.
+
+        `observers` are told of everything that happens, in this order.
+        """
+        self._format = table_format
+        self._clock = clock
+        self._observers = Observers(observers)
+        self._table = TableView(table_format)
+        self._queries = Queries(self._table, clock, files or PendingFiles())
+        self._reader = Reader(store, table_format, self._queries, self._observers, clock)
+        self._snapshots = Snapshots(
+            self._queries,
+            self._reader,
+            self._observers,
+            table_format,
+            clock=clock,
+            new_id=new_id,
+            empty_epochs=empty_epochs,
+            patience_ms=patience_ms,
+        )
+        self._sealer = Sealer(
+            store,
+            self._queries,
+            self._reader,
+            self._observers,
+            clock=clock,
+            random=random,
+            commit=self._snapshots.wake,
+        )
+        # Queries whose state cannot be read: their own commit tells why.
+        self._unreadable: set[CommitUser] = set()
+        # Spark runs one epoch of a query at a time; a run that has ended may still be in its last one.
+        # A lock is there for as long as somebody holds it or waits for it.
+        self._sealing: WeakValueDictionary[CommitUser, asyncio.Lock] = WeakValueDictionary()
+
+    async def plan(
+        self,
+        schema: str,
+        settings: TableSettings,
+        *,
+        queries: Sequence[CommitUser] = (),
+        afresh: bool = False,
+        txn: Txn | None = None,
+    ) -> Planned:
+        """How to write rows of `schema`; nothing is written. `queries` are those whose progress the tasks may need.
+
+        A query that this committer does not know yet is replayed here, so that the tasks of a repeated epoch are told
+        before they write; what is pending of it is committed meanwhile. `afresh` looks at the table first; otherwise
+        what is remembered suffices, as long as nothing is refused.
+        """
+        if settings.event_time_column is not None:
+            check_event_time_column(schemas.parse(schema).fields, settings.event_time_column)
+        if not afresh and self._table.state is not None and not self._unknown(queries):
+            try:
+                return self._planned(schema, settings, txn)
+            except InvalidInput:
+                afresh = True
+        try:
+            return await self._plan_anew(schema, settings, queries, txn, afresh=afresh)
+        except StoreError as error:
+            if afresh or self._table.state is None:
+                raise
+            # Another query of the driver has just begun; it is no reason for this one to fail.
+            _log.warning("%s; the write is planned with what is known of %s", error, self._format.location)
+            return self._planned(schema, settings, txn)
+
+    async def _plan_anew(
+        self, schema: str, settings: TableSettings, queries: Sequence[CommitUser], txn: Txn | None, *, afresh: bool
+    ) -> Planned:
+        async with self._reader.turn:
+            for user in queries:
+                if not self._queries.is_sealing(user):
+                    self._queries.settle_doubt(user)
+            unknown = self._unknown(queries)
+            if self._table.state is None or afresh or unknown:
+                await self._reader.look_anew()
+            plan = self._planned(schema, settings, txn)
+            # This plan may be another query's, and so may its metadata and the word that it may go on in a table that
+            # was replaced.
+            metadata = settings.user_metadata if len(queries) == 1 else None
+            common = replace(settings, accepted_table_id=None, user_metadata=metadata)
+            for user in unknown:
+                # What is wrong with a query is said when that query commits.
+                try:
+                    await self._reader.start(user, common)
+                except LakecommitError:
+                    self._unreadable.add(user)
+            self._snapshots.wake()
+            return replace(plan, done=done_epochs(self._queries.progress.values()))
+
+    def _unknown(self, queries: Sequence[CommitUser]) -> list[CommitUser]:
+        return [
+            user
+            for user in queries
+            if not (
+                self._queries.knows(user)
+                or self._queries.is_sealing(user)
+                or user in self._unreadable
+                or self._queries.has_failed(user)
+            )
+        ]
+
+    def _planned(self, schema: str, settings: TableSettings, txn: Txn | None) -> Planned:
+        plan = self._table.plan(schema, settings)
+        skip = txn is not None and self._table.has_reached(txn)
+        return Planned(plan, done_epochs(self._queries.progress.values()), skip)
+
+    async def commit_epoch(
+        self,
+        user: CommitUser,
+        epoch: Epoch,
+        reports: Sequence[Report | None],
+        *,
+        schema: str,
+        settings: TableSettings,
+        offsets: Offsets = NOT_KNOWN,
+        pace: Pace | None = None,
+    ) -> Outcome:
+        """Seals the epoch, has it committed after all that is pending before it, and waits for that as `pace` says.
+
+        Postcondition: the epoch is sealed, once, and a repetition of it is accepted. Where an earlier commit has failed
+        for good, its error is raised and nothing is sealed. On any error the query is read again by the next call.
+        """
+        run = self._queries.happened(user, Asked(settings, pace or Pace()))
+        with self._queries.busy_with(user):
+            async with self._sealing.setdefault(user, asyncio.Lock()):
+                self._queries.raise_failure(user)
+                self._unreadable.discard(user)
+                try:
+                    await self._sealer.seal(user, epoch, reports, schema, offsets, run)
+                except BaseException:
+                    # Whatever it is, Spark ends the run with it.
+                    over = self._queries.is_over(user, run)
+                    self._queries.happened(user, Doubted(unread=True) if over else Broke())
+                    self._snapshots.wake()
+                    raise
+            run = self._queries.latest(user, run)
+            return await self._committed(user, epoch, run, 0 if run.in_backlog else run.pace.commit_wait_ms)
+
+    async def resume(
+        self, user: CommitUser, settings: TableSettings, pace: Pace, repeated: tuple[Epoch, str | None] | None = None
+    ) -> bool:
+        """Has what earlier runs of a query have left read and committed, before its first epoch comes.
+
+        `repeated` is an epoch that Spark is about to run again, and the fingerprint of its offsets; only where it is
+        given, this waits. The answer says whether Spark need not: then the epoch was waited for as if it had been run,
+        but no longer than a start may take. Raises what is wrong with the query, which its first epoch meets, too.
+        """
+        since_ms = self._clock.boot_ms()
+        run = self._queries.happened(user, Resumed(settings, pace))
+        if repeated is None:
+            self._snapshots.wake()
+            return False
+        with self._queries.busy_with(user):
+            progress = await self._read(user, settings)
+            self._snapshots.wake()
+            if not need_not_run(progress, *repeated):
+                return False
+            left_ms = max(0, LONGEST_START_MS - (self._clock.boot_ms() - since_ms))
+            wait_ms = left_ms if pace.commit_wait_ms is None else min(left_ms, pace.commit_wait_ms)
+            await self._committed(user, repeated[0], run, wait_ms)
+            return True
+
+    async def commit_pending(self, user: CommitUser, settings: TableSettings) -> int | None:
+        """Commits what is pending of a query, as a restart of it would before its first epoch."""
+        self._queries.begin_run(user)
+        progress = await self._read(user, settings)
+        run = self._queries.happened(user, Asked(settings, Pace()))
+        if progress.newest is None:
+            return None
+        return (await self._committed(user, progress.newest, run, None)).version
+
+    async def _read(self, user: CommitUser, settings: TableSettings) -> Progress:
+        async with self._reader.turn:
+            self._queries.settle_doubt(user)
+            await self._reader.look_anew()
+            return await self._reader.start(user, settings)
+
+    async def commit_batch(
+        self,
+        user: CommitUser,
+        reports: Sequence[Report | None],
+        *,
+        schema: str,
+        settings: TableSettings,
+        txn: Txn | None,
+    ) -> int | None:
+        """Commits a batch write as one snapshot, known by its commit user. None where it was skipped.
+
+        Raises `Overtaken` where its `txnVersion` was reached, or its commit user fenced off, after it began.
+        """
+        if reports and all(report is not None and report.skipped for report in reports):
+            return None
+        pending = batch_pending(user, reports)
+        landed = await commit_batch(self._queries, self._reader, pending, schema, settings, txn)
+        version = landed.table.version
+        snapshot = BatchSnapshot(version, pending, settings, txn, landed.attempts, landed.requests)
+        self._observers.batch_committed(landed.table, snapshot)
+        self._observers.batch_ended(user, reports, lost=False)
+        return version
+
+    async def abort_batch(self, user: CommitUser, reports: Sequence[Report | None]) -> None:
+        """Deletes what a batch write has staged, where its reports prove that nothing of it was committed.
+
+        Spark calls for this also after a commit that failed, whose version may have landed all the same. A report that
+        is missing shows that the commit was never tried. Whatever else is left is found by `lakecommit clean`.
+        """
+        if reports and all(report is not None for report in reports):
+            return
+        self._observers.batch_ended(user, reports, lost=True)
+
+    async def drain(self) -> None:
+        """Has all that is pending committed, whatever the cadence, and waits for it. Raises what made it fail.
+
+        The failure of a run that has ended is not raised again: what it left is tried once more, and only what is
+        wrong with it then.
+        """
+        self._snapshots.hurried += 1
+        try:
+            self._queries.retry_ended()
+            self._snapshots.wake()
+            await self._queries.changed.wait_until(lambda: not (self.pending or self._queries.unsettled))
+        finally:
+            self._snapshots.hurried -= 1
+        self._queries.raise_failures()
+
+    @property
+    def pending(self) -> Mapping[CommitUser, Totals]:
+        """What each query has sealed and not committed."""
+        loads = {user: progress.load for user, progress in self._queries.progress.items()}
+        return {user: load for user, load in loads.items() if load.epochs}
+
+    @property
+    def unsure(self) -> Collection[CommitUser]:
+        """Queries that may have sealed more than is known: they have failed, or cannot be read for now."""
+        return self._queries.unsure - self.pending.keys()
+
+    def begin_run(self, user: CommitUser) -> None:
+        """A new run of a query begins: what is remembered of it is read again. Never waits: Spark starts no query
+        until this has returned, whatever this table is busy with."""
+        self._unreadable.discard(user)
+        self._queries.begin_run(user)
+        self._snapshots.wake()
+
+    def end_run(self, user: CommitUser) -> None:
+        """A run has ended: what is pending of it is committed, and then it is forgotten. Never waits."""
+        if (load := self.pending.get(user)) is not None:
+            _log.info(
+                "query %s ended with %d epochs (%d files) pending in %s; they are committed now; lakecommit.drain() "
+                "waits for it",
+                *(user, load.epochs, load.files, self._format.location),
+            )
+        self._queries.end_run(user)
+        self._snapshots.wake()
+        self._observers.table_seen(self._table.state)
+        self._observers.run_ended(user)
+
+    async def _committed(self, user: CommitUser, epoch: Epoch, run: Run, wait_ms: int | None) -> Outcome:
+        """Has what is pending committed, and waits for the epoch's snapshot, at most as long as it is told to."""
+
+        def over() -> bool:
+            settled = self._queries.is_settled(user, epoch)
+            # Epochs without rows wait for nothing, but when many have gathered, whoever has the time sees to them.
+            return self._queries.is_over(user, run) or (
+                settled and (self._queries.has_failed(user) or not self._snapshots.wants(user))
+            )
+
+        self._queries.happened_in(user, run, Waits(1))
+        try:
+            self._snapshots.wake()
+            await self._queries.changed.wait_until(over, wait_ms)
+        finally:
+            self._queries.happened_in(user, run, Waits(-1))
+        self._queries.raise_failure(user)
+        held = self._table.state is not None and self._table.is_done(user, epoch)
+        return Outcome(
+            version=self._table.known.version if held else None, pending=not self._queries.is_settled(user, epoch)
+        )

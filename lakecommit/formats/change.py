@@ -1,0 +1,103 @@
+"""What one version changes in a table, in words that every format has. Pure.
+
+A format writes a change down in its own words, and reads back from its log what a version holds of a query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from lakecommit.model import CommitUser, DataFile, Epoch
+
+# First and last epoch of a run.
+EpochRun = tuple[Epoch, Epoch]
+
+
+class Kind(Enum):
+    """What a version is for: a format names it for people, and may keep rules for it. What replaces rows or files joins
+    here: replace, replace where, dynamic, complete, compact."""
+
+    APPEND_EPOCHS = auto()
+    """Epochs of streams, for the first time or again."""
+    APPEND_BATCH = auto()
+    """The rows of one batch write."""
+    FENCE = auto()
+    """Marks alone: what is up to them and in no version is given up."""
+
+
+class RestsOn(Enum):
+    """What of the table the rows of a change were made from. Files that were read, or a predicate, join here."""
+
+    NOTHING = auto()
+    """It is known that the table was not read."""
+    UNKNOWN = auto()
+    """It may have been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a version holds of one query.
+
+    `run` are the epochs that it adds, those in `again` were in versions that somebody wrote over, and `settled` are
+    runs that are decided with it, whether their rows are in it or not. Of these, the files of `left_out` were given up,
+    and those of `recovered` were found beside what another sink had run; None where nothing was recovered. `compacted`
+    says that of these epochs, or of those that follow them, the table has some files already.
+    """
+
+    user: CommitUser
+    run: EpochRun | None = None
+    again: tuple[Epoch, ...] = ()
+    settled: tuple[EpochRun, ...] = ()
+    left_out: tuple[Epoch, ...] = ()
+    recovered: tuple[Epoch, ...] | None = None
+    watermark_us: int | None = None
+    name: str | None = None
+    compacted: bool = False
+
+    @property
+    def runs(self) -> tuple[EpochRun, ...]:
+        """All epochs that need no other version."""
+        added = () if self.run is None else (self.run,)
+        return (*added, *self.settled, *((epoch, epoch) for epoch in self.again))
+
+    @property
+    def last(self) -> Epoch:
+        """The epoch that the version is known by. Precondition: it holds one."""
+        if self.run is not None:
+            return self.run[1]
+        return self.again[-1] if self.again else self.settled[-1][1]
+
+    @property
+    def keeps_marks(self) -> bool:
+        """Whether the version may set marks that were reached before: it makes up for others, or is a part of a replay
+        of epochs that were in the table once."""
+        return bool(self.again or self.settled or self.compacted)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Everything that one version changes. What it removes, and a change of the schema, join `adds`.
+
+    `id` tells the version from all others: who has lost the answer of its creation knows it by that. `marks` are
+    (application id, version) pairs to set with it. `kept_marks` are reached already and set once more, so that they
+    hold also where the versions that set them go. `partition_columns` are those that a batch write has named, for
+    people alone.
+    """
+
+    id: str
+    kind: Kind
+    adds: tuple[DataFile, ...] = ()
+    marks: tuple[tuple[str, int], ...] = ()
+    kept_marks: tuple[tuple[str, int], ...] = ()
+    rests_on: RestsOn = RestsOn.UNKNOWN
+    holds: tuple[Held, ...] = ()
+    partition_columns: tuple[str, ...] = ()
+    user_metadata: str | None = None
+
+
+def runs_of(kind: Kind, held: Held | None, own: int | None) -> tuple[EpochRun, ...]:
+    """The epochs of a query that a version of this kind has, which sets the own mark to `own`, or not at all."""
+    if kind is Kind.FENCE:
+        return () if own is None else ((Epoch(0), Epoch(own)),)
+    return () if held is None else held.runs

@@ -1,0 +1,106 @@
+"""What a version of lakecommit's says of itself in `commitInfo`: how it is written, and how it is read back. Pure.
+
+`lakecommit` in it has the epochs of each query. For the table they mean nothing: there the marks decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakecommit.formats.change import Change, Held, Kind, RestsOn, runs_of
+from lakecommit.model import CommitUser, Epoch
+
+_OPERATIONS = {Kind.APPEND_EPOCHS: "STREAMING UPDATE", Kind.APPEND_BATCH: "WRITE", Kind.FENCE: "FENCE"}
+
+
+def described(change: Change, read_version: int) -> dict[str, Any]:
+    """What the version of `change` says of itself, but for its times and who wrote it."""
+    return {
+        "operation": _OPERATIONS[change.kind],
+        "operationParameters": _parameters(change),
+        "readVersion": read_version,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": change.rests_on is RestsOn.NOTHING,
+        "operationMetrics": _metrics(change),
+    }
+
+
+def notes_of(change: Change) -> dict[str, Any]:
+    """What lakecommit notes with it; empty where there is nothing to note."""
+    holds = change.holds
+    notes: dict[str, Any] = {}
+    if runs := {each.user: list(each.run) for each in holds if each.run is not None}:
+        notes["epochs"] = runs
+    if any(each.watermark_us is not None for each in holds):
+        notes["watermarks"] = {each.user: each.watermark_us for each in holds}
+    if names := {each.user: each.name for each in holds if each.name is not None}:
+        notes["names"] = names
+    if any(each.recovered is not None for each in holds):
+        notes["recovered"] = [epoch for each in holds for epoch in each.recovered or ()]
+    if again := {each.user: list(each.again) for each in holds if each.again}:
+        notes["replaced"] = again
+    if settled := {each.user: [list(run) for run in each.settled] for each in holds if each.settled}:
+        notes["settled"] = settled
+    if compacted := [each.user for each in holds if each.compacted]:
+        notes["compacted"] = compacted
+    if left_out := {each.user: list(each.left_out) for each in holds if each.left_out}:
+        notes["discarded"] = left_out
+    if change.kind is Kind.APPEND_BATCH and change.kept_marks:
+        # Or else it would be taken for the write that the mark is of.
+        notes["kept"] = [application_id for application_id, _ in change.kept_marks]
+    return notes
+
+
+def runs_in(info: Mapping[str, Any], user: CommitUser, own: int | None) -> tuple[tuple[Epoch, Epoch], ...]:
+    """The epochs of a query in a version that sets its own mark to `own`, or does not set it.
+
+    Raises `AttributeError`, `KeyError`, `TypeError` or `ValueError` where the notes are not lakecommit's.
+    """
+    kind = Kind.FENCE if info.get("operation") == _OPERATIONS[Kind.FENCE] else Kind.APPEND_EPOCHS
+    return runs_of(kind, held_in(info, user), own)
+
+
+def held_in(info: Mapping[str, Any], user: CommitUser) -> Held:
+    """What the version holds of a query, as far as anything is decided by it. Raises as `runs_in` does."""
+    notes = info.get("lakecommit") or {}
+    run = notes.get("epochs", {}).get(user)
+    return Held(
+        user=user,
+        run=None if run is None else _run(run),
+        again=tuple(Epoch(int(epoch)) for epoch in notes.get("replaced", {}).get(user, ())),
+        settled=tuple(_run(each) for each in notes.get("settled", {}).get(user, ())),
+        compacted=user in notes.get("compacted", ()),
+    )
+
+
+def keeps_mark(info: Mapping[str, Any] | None, application_id: str) -> bool:
+    """Whether a batch write has found the mark there, and set it once more."""
+    return application_id in ((info or {}).get("lakecommit") or {}).get("kept", ())
+
+
+def _run(found: Any) -> tuple[Epoch, Epoch]:
+    first, last = found
+    return Epoch(int(first)), Epoch(int(last))
+
+
+def _parameters(change: Change) -> dict[str, str]:
+    if change.kind is Kind.FENCE:
+        return {}
+    if change.kind is Kind.APPEND_BATCH:
+        columns = ",".join(f'"{name}"' for name in change.partition_columns)
+        return {"mode": "Append", "partitionBy": f"[{columns}]"}
+    return {
+        "outputMode": "Append",
+        "queryId": ",".join(each.user for each in change.holds),
+        "epochId": ",".join(str(each.last) for each in change.holds),
+    }
+
+
+def _metrics(change: Change) -> dict[str, str]:
+    added = str(len(change.adds))
+    streamed = change.kind is Kind.APPEND_EPOCHS
+    files = {"numRemovedFiles": "0", "numAddedFiles": added} if streamed else {"numFiles": added}
+    rows = sum(file.rows for file in change.adds)
+    size = sum(file.size_bytes for file in change.adds)
+    return {**files, "numOutputRows": str(rows), "numOutputBytes": str(size)}

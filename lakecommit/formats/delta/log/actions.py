@@ -1,0 +1,173 @@
+"""Actions of the Delta log: one JSON object a line. Lines of data files are never decoded."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from lakecommit.formats.delta.log.names import OWN_NAME
+from lakecommit.formats.delta.state import DeltaProtocol, Metadata
+
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+CLUSTERING_DOMAIN = "delta.clustering"
+
+_KEY = re.compile(rb'\s*\{\s*"(\w+)"\s*:\s*(null)?')
+# What `java.net.URI` escapes in a path: ASCII that is not legal there, and control and space characters beyond ASCII.
+_TO_ESCAPE = re.compile(
+    r"[^A-Za-z0-9/;:@&=+$,_\-!.~'()*\x80-\U0010ffff]"
+    r"|[\x80-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+)
+_PER_FILE = frozenset({b"add", b"remove", b"cdc", b"sidecar"})
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """The actions of a commit or checkpoint, without those of data files. A domain that was removed maps to None.
+
+    `removed` are the base names of lakecommit's files that the commit removes.
+    """
+
+    protocol: DeltaProtocol | None
+    metadata: Metadata | None
+    txns: Mapping[str, int]
+    txn_times: Mapping[str, int]
+    domains: Mapping[str, str | None]
+    commit_info: Mapping[str, Any] | None
+    removed: frozenset[str] = frozenset()
+
+    @property
+    def txn_id(self) -> str | None:
+        value = (self.commit_info or {}).get("txnId")
+        return None if value is None else str(value)
+
+    @property
+    def in_commit_timestamp_ms(self) -> int | None:
+        value = (self.commit_info or {}).get("inCommitTimestamp")
+        return None if value is None else int(value)
+
+
+def parse_lines(body: bytes) -> Actions:
+    """Reads a commit or a JSON checkpoint. Lines of data files are stepped over without decoding them.
+
+    Raises `ValueError`, `KeyError` or `TypeError` where a line is no action.
+    """
+    actions = collect(json.loads(line) for line in _lines(body) if not _is_per_file(line))
+    return replace(actions, removed=frozenset(_removed(body))) if b'"remove"' in body else actions
+
+
+def collect(actions: Iterable[Mapping[str, Any]]) -> Actions:
+    """Gathers decoded actions; of several that reconcile with each other the last one holds."""
+    protocol: DeltaProtocol | None = None
+    metadata: Metadata | None = None
+    commit_info: Mapping[str, Any] | None = None
+    txns: dict[str, int] = {}
+    txn_times: dict[str, int] = {}
+    domains: dict[str, str | None] = {}
+    for action in actions:
+        if value := action.get("protocol"):
+            protocol = _protocol(value)
+        if value := action.get("metaData"):
+            metadata = _metadata(value)
+        if value := action.get("txn"):
+            txns[str(value["appId"])] = int(value["version"])
+            txn_times.pop(str(value["appId"]), None)
+            if value.get("lastUpdated") is not None:
+                txn_times[str(value["appId"])] = int(value["lastUpdated"])
+        if value := action.get("domainMetadata"):
+            domains[str(value["domain"])] = None if value.get("removed") else str(value["configuration"])
+        if value := action.get("commitInfo"):
+            commit_info = value
+    return Actions(protocol, metadata, txns, txn_times, domains, commit_info)
+
+
+def merge(parts: Sequence[Actions]) -> Actions:
+    """The actions of all parts of one checkpoint, which holds each action once."""
+    return Actions(
+        protocol=next((part.protocol for part in parts if part.protocol), None),
+        metadata=next((part.metadata for part in parts if part.metadata), None),
+        txns={app: version for part in parts for app, version in part.txns.items()},
+        txn_times={app: time for part in parts for app, time in part.txn_times.items()},
+        domains={domain: value for part in parts for domain, value in part.domains.items()},
+        commit_info=None,
+    )
+
+
+def encode(actions: Iterable[Mapping[str, Any]]) -> bytes:
+    return b"".join(json.dumps(action, separators=(",", ":")).encode() + b"\n" for action in actions)
+
+
+def path_to_uri(path: str) -> str:
+    """An object's key as the log names it: escaped exactly as Hadoop's `Path` escapes it.
+
+    Any URI would be decoded to the right key, but delta-spark's VACUUM compares the escaped forms, and deletes a live
+    file whose name in the log is escaped in another way. So `%` is escaped (also in a partition value that is escaped
+    already), and most other characters are not, non-ASCII letters among them. A `:` in the first segment would read as
+    a scheme.
+    """
+    first, slash, rest = path.partition("/")
+    return _TO_ESCAPE.sub(_escape, first).replace(":", "%3A") + slash + _TO_ESCAPE.sub(_escape, rest)
+
+
+def row_id_high_watermark(configuration: str | None) -> int | None:
+    if configuration is None:
+        return None
+    value = json.loads(configuration).get("rowIdHighWaterMark")
+    return None if value is None else int(value)
+
+
+def clustering_columns(configuration: str | None) -> tuple[tuple[str, ...], ...]:
+    """Physical paths of the clustering columns. The protocol shows plain names, delta-spark writes lists of parts."""
+    if configuration is None:
+        return ()
+    columns = json.loads(configuration).get("clusteringColumns") or []
+    return tuple((column,) if isinstance(column, str) else tuple(column) for column in columns)
+
+
+def _lines(body: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(body):
+        end = body.find(b"\n", start)
+        end = len(body) if end < 0 else end
+        line = body[start:end]
+        if line.strip():
+            yield line
+        start = end + 1
+
+
+def _escape(match: re.Match[str]) -> str:
+    return quote(match[0], safe="")
+
+
+def _removed(body: bytes) -> Iterator[str]:
+    for line in _lines(body):
+        if b'"remove"' in line and (found := OWN_NAME.search(line)):
+            yield found[1].decode()
+
+
+def _is_per_file(line: bytes) -> bool:
+    # A writer may spell out the absent actions of a line as nulls; then the first key says nothing.
+    match = _KEY.match(line)
+    return match is not None and match[1] in _PER_FILE and match[2] is None
+
+
+def _protocol(value: Mapping[str, Any]) -> DeltaProtocol:
+    return DeltaProtocol(
+        min_reader=int(value["minReaderVersion"]),
+        min_writer=int(value["minWriterVersion"]),
+        reader_features=frozenset(value.get("readerFeatures") or ()),
+        writer_features=frozenset(value.get("writerFeatures") or ()),
+    )
+
+
+def _metadata(value: Mapping[str, Any]) -> Metadata:
+    return Metadata(
+        id=str(value["id"]),
+        schema_string=str(value["schemaString"]),
+        partition_columns=tuple(value.get("partitionColumns") or ()),
+        configuration=dict(value.get("configuration") or {}),
+        provider=str((value.get("format") or {}).get("provider") or "parquet"),
+    )

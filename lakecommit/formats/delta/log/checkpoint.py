@@ -1,0 +1,53 @@
+"""Reads the actions of a checkpoint that are not about data files.
+
+A checkpoint can be huge, nearly all of it data files. A JSON one (V2) keeps those in sidecars; of a Parquet one only
+the columns of the other actions are fetched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+import pyarrow as pa
+
+from lakecommit.errors import AccessDenied, StoreError
+from lakecommit.formats.delta.log.actions import Actions, collect, merge, parse_lines
+from lakecommit.formats.delta.log.names import CheckpointFiles
+from lakecommit.formats.delta.log.ranged import read_rows
+from lakecommit.storage.base import Found, Get, GetRange, ObjectInfo
+
+# Each column with a field that every action of that kind has.
+_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
+
+
+class CheckpointStore(Get, GetRange, Protocol):
+    """The verbs that reading a checkpoint takes."""
+
+
+class CheckpointUnreadableError(Exception):
+    """The checkpoint is damaged, gone or incomplete; an older one, or the log from its start, may do."""
+
+
+async def read_checkpoint(store: CheckpointStore, checkpoint: CheckpointFiles) -> Actions:
+    """All actions of the checkpoint but those of data files. Raises `CheckpointUnreadableError`."""
+    try:
+        parts = await asyncio.gather(*(_read_part(store, info) for info in checkpoint.files))
+        actions = merge(parts)
+    except AccessDenied:
+        raise
+    except (pa.ArrowException, StoreError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointUnreadableError(f"checkpoint {checkpoint.version} cannot be read: {error}") from error
+    if actions.protocol is None or actions.metadata is None:
+        raise CheckpointUnreadableError(f"checkpoint {checkpoint.version} has no protocol or no metadata")
+    return actions
+
+
+async def _read_part(store: CheckpointStore, info: ObjectInfo) -> Actions:
+    if not info.path.endswith(".json"):
+        rows = await read_rows(store, info.path, info.size_bytes, _COLUMNS)
+        return collect(rows)
+    found = await store.get(info.path)
+    if not isinstance(found, Found):
+        raise ValueError(f"{info.path} is gone")
+    return parse_lines(found.body)

@@ -1,0 +1,100 @@
+"""What the newest versions of a Delta table say about themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from lakecommit.formats.base import HistoryEntry
+from lakecommit.formats.delta.log.names import commit_path
+from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, LogStore, newest_commits, parse_commit
+from lakecommit.model import CommitUser
+from lakecommit.storage.base import Found, Get
+
+# How many versions are searched for the name of a query.
+NAMES_SEARCHED = 20
+# The files of a stream and of a batch are counted under different names.
+_ROWS = ("numOutputRows",)
+_FILES = ("numFiles", "numAddedFiles", "numOutputFiles")
+_BYTES = ("numOutputBytes", "numAddedBytes")
+
+
+async def history(store: LogStore, limit: int) -> list[HistoryEntry]:
+    """The newest `limit` versions, newest first; fewer where the log was cleaned up. No table: an empty list."""
+    listing = await newest_commits(store)
+    entries: list[HistoryEntry] = []
+    version = listing.commits[-1] if listing.commits else -1
+    while version >= 0 and len(entries) < limit:
+        count = min(PARALLEL_COMMITS, limit - len(entries), version + 1)
+        batch = range(version, version - count, -1)
+        answers = await asyncio.gather(*(store.get(commit_path(number)) for number in batch))
+        for number, answer in zip(batch, answers, strict=True):
+            if not isinstance(answer, Found):
+                return entries
+            entries.append(_entry(number, parse_commit(number, answer.body).commit_info or {}))
+        version -= count
+    return entries
+
+
+async def query_names(store: Get, newest: int, queries: Collection[CommitUser]) -> dict[CommitUser, str]:
+    """The names that `queries` had when they were last committed, as far as the newest `NAMES_SEARCHED` versions tell.
+
+    Most queries are in the newest version or in one right before it, so the window of parallel requests grows.
+    """
+    names: dict[CommitUser, str] = {}
+    unknown = set(queries)
+    version, window, last = newest, 1, max(-1, newest - NAMES_SEARCHED)
+    while unknown and version > last:
+        batch = range(version, max(last, version - window), -1)
+        for number, answer in zip(
+            batch, await asyncio.gather(*(store.get(commit_path(n)) for n in batch)), strict=True
+        ):
+            if not isinstance(answer, Found):
+                return names
+            details = (parse_commit(number, answer.body).commit_info or {}).get("lakecommit") or {}
+            found, held = details.get("names"), details.get("epochs")
+            for user in unknown & set(held if isinstance(held, Mapping) else ()):
+                unknown.discard(user)
+                if isinstance(found, Mapping) and user in found:
+                    names[user] = str(found[user])
+        version, window = version - window, min(2 * window, PARALLEL_COMMITS)
+    return names
+
+
+def _entry(version: int, info: Mapping[str, Any]) -> HistoryEntry:
+    """From a `commitInfo`, in which everything is optional."""
+    timestamp = info.get("inCommitTimestamp", info.get("timestamp"))
+    parameters = info.get("operationParameters") or {}
+    metrics = info.get("operationMetrics") or {}
+    return HistoryEntry(
+        version=version,
+        timestamp_ms=None if timestamp is None else int(timestamp),
+        operation=info.get("operation"),
+        parameters=parameters,
+        rows=_metric(metrics, _ROWS),
+        files=_metric(metrics, _FILES),
+        size_bytes=_metric(metrics, _BYTES),
+        engine=info.get("engineInfo"),
+        id=info.get("txnId"),
+        user_metadata=info.get("userMetadata"),
+        epochs=_epochs(info.get("lakecommit") or {}, parameters),
+    )
+
+
+def _metric(metrics: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    """The first of `names` that the version has; they are written as strings."""
+    for name in names:
+        value = str(metrics.get(name, ""))
+        if value.isdecimal():
+            return int(value)
+    return None
+
+
+def _epochs(notes: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """First and last epoch of each query, also where Delta's own sink wrote the version."""
+    noted = notes.get("epochs")
+    if isinstance(noted, Mapping):
+        return {str(user): (first, last) for user, (first, last) in noted.items()}
+    query, epoch = parameters.get("queryId"), str(parameters.get("epochId"))
+    return {str(query): (int(epoch), int(epoch))} if query is not None and epoch.isdecimal() else {}

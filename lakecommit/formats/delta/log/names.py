@@ -1,0 +1,78 @@
+"""The names of the objects in a Delta log, and which of them make up a checkpoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lakecommit.storage.base import ObjectInfo
+
+LOG = "_delta_log"
+# Base names of data files that lakecommit writes. They need no escaping, and each is used once, so that a file is known
+# by it however the log spells the path.
+OWN_NAME = re.compile(rb'(\d{20}-\d+-[0-9a-f]{32}-\d+\.parquet)"')
+LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+_V2 = re.compile(r"(\d{20})\.checkpoint\.[0-9A-Za-z-]+\.(?:json|parquet)")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFiles:
+    """A complete checkpoint: every file that holds actions other than those of data files."""
+
+    version: int
+    files: tuple[ObjectInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogListing:
+    """`commits` are versions in order; `checkpoints` are complete ones, newest first."""
+
+    commits: tuple[int, ...]
+    checkpoints: tuple[CheckpointFiles, ...]
+
+
+def commit_path(version: int) -> str:
+    return f"{LOG}/{version:020d}.json"
+
+
+def commit_version(path: str) -> int | None:
+    """The version whose commit is at `path`; None where it is something else."""
+    match = _COMMIT.fullmatch(path[len(LOG) + 1 :])
+    return None if match is None else int(match[1])
+
+
+def before_version(version: int) -> str:
+    """A path that sorts after everything of `version - 1` and before everything of `version`."""
+    return f"{LOG}/{version:020d}"
+
+
+def is_versioned(path: str) -> bool:
+    """Whether the object's name begins with a version. All such names sort before the other names in the log."""
+    return path[len(LOG) + 1 :][:1].isdigit()
+
+
+def arrange(objects: Iterable[ObjectInfo]) -> LogListing:
+    """Sorts out a listing. Checksums, compacted logs, incomplete multi-part checkpoints and unknown names are left."""
+    commits: list[int] = []
+    complete: list[CheckpointFiles] = []
+    parts: dict[tuple[int, int], dict[int, ObjectInfo]] = {}
+    for info in objects:
+        name = info.path[len(LOG) + 1 :]
+        if match := _COMMIT.fullmatch(name):
+            commits.append(int(match[1]))
+        elif match := _CLASSIC.fullmatch(name):
+            complete.append(CheckpointFiles(int(match[1]), (info,)))
+        elif match := _PART.fullmatch(name):
+            parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = info
+        elif match := _V2.fullmatch(name):
+            complete.append(CheckpointFiles(int(match[1]), (info,)))
+    for (version, total), found in parts.items():
+        if sorted(found) == list(range(1, total + 1)):
+            complete.append(CheckpointFiles(version, tuple(found[number] for number in sorted(found))))
+    complete.sort(key=lambda checkpoint: checkpoint.version, reverse=True)
+    return LogListing(tuple(sorted(commits)), tuple(complete))

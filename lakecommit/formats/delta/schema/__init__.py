@@ -1,0 +1,1 @@
+"""What rows and files a Delta table takes: columns, mapping, statistics, properties and features."""

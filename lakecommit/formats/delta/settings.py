@@ -1,0 +1,23 @@
+"""Delta's words for what users set: its table properties, and its own settings of a Spark session."""
+
+from __future__ import annotations
+
+from lakecommit.formats.delta.schema.properties import table_properties
+from lakecommit.formats.settings import FormatSettings
+
+TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+TXN_AUTO_RESET = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
+
+SETTINGS = FormatSettings(
+    title="Delta",
+    property_prefix="delta.",
+    check_properties=table_properties,
+    session_settings={TXN_APP_ID: "txnAppId", TXN_VERSION: "txnVersion"},
+    taken_once={TXN_VERSION: TXN_AUTO_RESET},
+    page=f"""\
+Delta's session settings `{TXN_APP_ID}` and `{TXN_VERSION}`
+count for batch writes as they do for Delta's own: only where the write itself names no transaction, both or
+neither, and with `….txnVersion.autoReset.enabled` the version is unset once a write has taken it. The registered
+session is asked, and not the copy of it that `foreachBatch` works with: there the options have to say it.""",
+)

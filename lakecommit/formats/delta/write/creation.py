@@ -1,0 +1,87 @@
+"""What a new table starts with: the lowest protocol that fits, and its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from lakecommit.errors import InvalidInput
+from lakecommit.formats.delta.schema.fit import new_table_problems, resolve_partition_columns, table_schema
+from lakecommit.formats.delta.schema.mapping import assign
+from lakecommit.formats.delta.schema.properties import TableProperties, table_properties
+from lakecommit.formats.delta.schema.protocol import READER_FEATURES, all_fields
+from lakecommit.formats.delta.state import DeltaProtocol, Metadata
+from lakecommit.schema import Array, DataType, Map, Primitive, Struct, parse, to_json
+
+# Features that a version below 7 has, with the lowest reader and writer version that has them.
+_LEGACY: Mapping[str, tuple[int, int]] = {
+    "appendOnly": (1, 2),
+    "invariants": (1, 2),
+    "checkConstraints": (1, 3),
+    "changeDataFeed": (1, 4),
+    "generatedColumns": (1, 4),
+    "columnMapping": (2, 5),
+    "identityColumns": (1, 6),
+}
+
+
+def new_table(
+    schema: str,
+    partition_columns: tuple[str, ...],
+    properties: Mapping[str, str],
+    new_id: Callable[[], str],
+) -> tuple[DeltaProtocol, Metadata]:
+    """The protocol and metadata of a new table. Raises `InvalidInput` with every column that cannot be part of it."""
+    settings = table_properties(properties)
+    mapped = settings.column_mapping_mode != "none"
+    fields, partitions = _new_schema(schema, partition_columns, any_name=mapped)
+    configuration = dict(settings.configuration)
+    if mapped:
+        fields, highest = assign(fields)
+        configuration["delta.columnMapping.maxColumnId"] = str(highest)
+    if configuration.get("delta.enableRowTracking") == "true":
+        configuration["delta.rowTracking.materializedRowIdColumnName"] = f"_row-id-col-{new_id()}"
+        configuration["delta.rowTracking.materializedRowCommitVersionColumnName"] = (
+            f"_row-commit-version-col-{new_id()}"
+        )
+    metadata = Metadata(new_id(), to_json(fields), partitions, configuration)
+    return lowest_protocol(_features(settings, fields)), metadata
+
+
+def _new_schema(schema: str, partition_columns: tuple[str, ...], *, any_name: bool) -> tuple[Struct, tuple[str, ...]]:
+    """The schema and partition columns that a new table for rows of `schema` gets, without column mapping."""
+    data = parse(schema)
+    partitions = resolve_partition_columns(data, partition_columns)
+    problems = new_table_problems(data, partitions, any_name=any_name)
+    if problems:
+        raise InvalidInput("cannot create a table with these columns: " + "; ".join(problems))
+    return table_schema(data), partitions
+
+
+def lowest_protocol(features: frozenset[str]) -> DeltaProtocol:
+    """The lowest versions that have all `features`, so that as many readers and writers as possible can follow."""
+    if all(name in _LEGACY for name in features):
+        versions = [_LEGACY[name] for name in features] + [(1, 2)]
+        return DeltaProtocol(max(reader for reader, _ in versions), max(writer for _, writer in versions))
+    # Every table that is not on version 7 respects these two, and moving to 7 should not take them away.
+    listed = features | {"appendOnly", "invariants"}
+    for_readers = listed & READER_FEATURES
+    if for_readers - {"columnMapping"}:
+        return DeltaProtocol(3, 7, for_readers, listed)
+    return DeltaProtocol(2 if for_readers else 1, 7, frozenset(), listed)
+
+
+def _features(settings: TableProperties, schema: Struct) -> frozenset[str]:
+    names = {name for _, field in all_fields(schema) for name in _leaf_types(field.type)}
+    return settings.features | ({"timestampNtz"} if "timestamp_ntz" in names else set())
+
+
+def _leaf_types(data_type: DataType) -> set[str]:
+    match data_type:
+        case Primitive(name):
+            return {name}
+        case Array(element, _):
+            return _leaf_types(element)
+        case Map(key, value, _):
+            return _leaf_types(key) | _leaf_types(value)
+        case _:
+            return set()

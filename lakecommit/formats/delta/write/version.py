@@ -1,0 +1,176 @@
+"""The bodies of log versions that lakecommit writes. Pure: time and ids come in as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from lakecommit.clock import Moment
+from lakecommit.formats.base import check_change
+from lakecommit.formats.change import Change
+from lakecommit.formats.delta.commit_info import described, notes_of
+from lakecommit.formats.delta.log.actions import ROW_TRACKING_DOMAIN, encode, path_to_uri
+from lakecommit.formats.delta.log.replay import digest_of
+from lakecommit.formats.delta.schema.protocol import assigns_row_ids, has_in_commit_timestamps
+from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
+from lakecommit.model import DataFile
+
+try:
+    ENGINE_INFO = f"lakecommit/{version('lakecommit')}"
+except PackageNotFoundError:
+    ENGINE_INFO = "lakecommit"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version to be created: its bytes, and what the table is once it is there (the ETag is known only then)."""
+
+    body: bytes
+    state: DeltaState
+
+
+def append(state: DeltaState, change: Change, now: Moment) -> Version:
+    """The version after `state` that adds the change's files and moves its marks. Raises what `check_change` does."""
+    check_change(state, change)
+    number = state.version + 1
+    timestamp_ms, in_commit_timestamp_ms = _timestamps(state.protocol, state.metadata, state, now)
+    info: dict[str, Any] = {
+        "timestamp": timestamp_ms,
+        **described(change, state.version),
+        "engineInfo": ENGINE_INFO,
+        "txnId": change.id,
+    }
+    if in_commit_timestamp_ms is not None:
+        info = {"inCommitTimestamp": in_commit_timestamp_ms, **info}
+    if change.user_metadata is not None:
+        info["userMetadata"] = change.user_metadata
+    if notes := notes_of(change):
+        info["lakecommit"] = notes
+    row_ids = assigns_row_ids(state.protocol, state.metadata)
+    if row_ids:
+        info["tags"] = {"delta.rowTracking.preserved": "true"}
+    before = -1 if state.row_id_high_watermark is None else state.row_id_high_watermark
+    after = before + sum(file.rows for file in change.adds) if row_ids else before
+    marks = (*change.marks, *change.kept_marks)
+
+    def actions() -> Iterator[Mapping[str, Any]]:
+        yield {"commitInfo": info}
+        for application_id, mark in marks:
+            yield {"txn": {"appId": application_id, "version": mark, "lastUpdated": now.wall_ms}}
+        if row_ids and after > before:
+            configuration = json.dumps({"rowIdHighWaterMark": after}, separators=(",", ":"))
+            yield {"domainMetadata": {"domain": ROW_TRACKING_DOMAIN, "configuration": configuration, "removed": False}}
+        next_row_id = before + 1
+        for file in change.adds:
+            yield {"add": _add(file, next_row_id if row_ids else None, number)}
+            next_row_id += file.rows
+
+    body = encode(actions())
+    return Version(
+        body,
+        replace(
+            state,
+            version=number,
+            etag=None,
+            digest=digest_of(body),
+            txns={**state.txns, **dict(marks)},
+            txn_times={**state.txn_times, **{application_id: now.wall_ms for application_id, _ in marks}},
+            row_id_high_watermark=after if after > before else state.row_id_high_watermark,
+            in_commit_timestamp_ms=in_commit_timestamp_ms,
+            looked=now,
+        ),
+    )
+
+
+def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment) -> Version:
+    """Version 0 of an empty table."""
+    timestamp_ms, in_commit_timestamp_ms = _timestamps(protocol, metadata, None, now)
+    info: dict[str, Any] = {
+        "timestamp": timestamp_ms,
+        "operation": "CREATE TABLE",
+        "operationParameters": {
+            "partitionBy": json.dumps(metadata.partition_columns, separators=(",", ":")),
+            "clusterBy": "[]",
+            "description": None,
+            "isManaged": "false",
+            "properties": json.dumps(dict(metadata.configuration), separators=(",", ":")),
+        },
+        "isolationLevel": "Serializable",
+        "isBlindAppend": True,
+        "operationMetrics": {},
+        "engineInfo": ENGINE_INFO,
+        "txnId": txn_id,
+    }
+    if in_commit_timestamp_ms is not None:
+        info = {"inCommitTimestamp": in_commit_timestamp_ms, **info}
+    body = encode(
+        [
+            {"commitInfo": info},
+            {"protocol": _protocol_action(protocol)},
+            {
+                "metaData": {
+                    "id": metadata.id,
+                    "format": {"provider": metadata.provider, "options": {}},
+                    "schemaString": metadata.schema_string,
+                    "partitionColumns": list(metadata.partition_columns),
+                    "configuration": dict(metadata.configuration),
+                    "createdTime": now.wall_ms,
+                }
+            },
+        ]
+    )
+    return Version(
+        body,
+        DeltaState(
+            version=0,
+            etag=None,
+            digest=digest_of(body),
+            protocol=protocol,
+            metadata=metadata,
+            txns={},
+            txn_times={},
+            row_id_high_watermark=None,
+            in_commit_timestamp_ms=in_commit_timestamp_ms,
+            clustering_columns=(),
+            looked=now,
+            followed_from=0,
+        ),
+    )
+
+
+def _timestamps(
+    protocol: DeltaProtocol, metadata: Metadata, state: DeltaState | None, now: Moment
+) -> tuple[int, int | None]:
+    """(timestamp, in-commit timestamp). The latter grows from version to version, also when the clock goes back."""
+    if not has_in_commit_timestamps(protocol, metadata):
+        return now.wall_ms, None
+    last = state.in_commit_timestamp_ms if state is not None else None
+    in_commit = now.wall_ms if last is None else max(now.wall_ms, last + 1)
+    return in_commit, in_commit
+
+
+def _add(file: DataFile, base_row_id: int | None, number: int) -> dict[str, Any]:
+    add: dict[str, Any] = {
+        "path": path_to_uri(file.path),
+        "partitionValues": dict(file.partition_values),
+        "size": file.size_bytes,
+        "modificationTime": file.created_ms,
+        "dataChange": True,
+        "stats": file.stats,
+    }
+    if base_row_id is not None:
+        add["baseRowId"] = base_row_id
+        add["defaultRowCommitVersion"] = number
+    return add
+
+
+def _protocol_action(protocol: DeltaProtocol) -> dict[str, Any]:
+    action: dict[str, Any] = {"minReaderVersion": protocol.min_reader, "minWriterVersion": protocol.min_writer}
+    if protocol.min_reader >= 3:
+        action["readerFeatures"] = sorted(protocol.reader_features)
+    if protocol.min_writer >= 7:
+        action["writerFeatures"] = sorted(protocol.writer_features)
+    return action

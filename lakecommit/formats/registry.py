@@ -1,0 +1,51 @@
+"""The table formats by the names that `tableFormat` takes, each imported when it is first asked for.
+
+A format is a package with `table` (`open_format`, `is_at`) and `settings` (`SETTINGS`), and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+
+from lakecommit.clock import Clock
+from lakecommit.formats.base import FormatStore, TableFormat
+from lakecommit.formats.settings import FormatSettings
+
+_PACKAGES: dict[str, str] = {
+    "delta": "lakecommit.formats.delta",
+}
+NAMES = tuple(_PACKAGES)
+DEFAULT = NAMES[0]
+
+
+@cache
+def format_named(name: str) -> FormatSettings:
+    """Precondition: `name` is one of `NAMES`."""
+    found = import_module(f"{_PACKAGES[name]}.settings").SETTINGS
+    assert isinstance(found, FormatSettings)
+    return found
+
+
+def open_format(
+    name: str, store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
+) -> TableFormat:
+    """The table at the store's location, whether there is one or not. Precondition: `name` is one of `NAMES`."""
+    opened: TableFormat = import_module(f"{_PACKAGES[name]}.table").open_format(
+        store, clock=clock, new_id=new_id, random=random
+    )
+    return opened
+
+
+async def format_at(
+    store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
+) -> TableFormat:
+    """The same where nobody says which format it is: by the log that is there, or else as the default one.
+
+    Cost: one page of a listing for each format but the default one.
+    """
+    for name, package in _PACKAGES.items():
+        if name != DEFAULT and await import_module(f"{package}.table").is_at(store):
+            return open_format(name, store, clock=clock, new_id=new_id, random=random)
+    return open_format(DEFAULT, store, clock=clock, new_id=new_id, random=random)

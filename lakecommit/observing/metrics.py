@@ -1,0 +1,157 @@
+"""What the committers of this process have done: one line of the log for each snapshot, and the same as numbers.
+
+The line is `key=value` pairs, so that a person and a log shipper read it alike.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from lakecommit.formats.base import TableState
+from lakecommit.listening.table import ListenerStatus
+from lakecommit.model import CommitUser, Totals
+from lakecommit.progress.observer import Observer, Snapshot
+from lakecommit.watermark import as_text
+
+_log = logging.getLogger("lakecommit.observing")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryMetrics:
+    """What one query has added to one table since the process began, how its last snapshot was, and what is pending.
+
+    `requests` are those of the commits themselves, `attempts` the versions that they tried. `waited_ms` is how long the
+    first epoch of the last snapshot was pending.
+    """
+
+    snapshots: int = 0
+    epochs: int = 0
+    files: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+    requests: int = 0
+    attempts: int = 0
+    last_version: int | None = None
+    last_epoch: int | None = None
+    waited_ms: int = 0
+    in_backlog: bool = False
+    watermark: str | None = None
+    pending_epochs: int = 0
+    pending_files: int = 0
+    pending_size_bytes: int = 0
+
+    def after(self, snapshot: Snapshot) -> QueryMetrics:
+        totals, last = snapshot.part.totals, snapshot.part.epochs[-1]
+        return QueryMetrics(
+            snapshots=self.snapshots + 1,
+            epochs=self.epochs + len(snapshot.part.epochs),
+            files=self.files + totals.files,
+            rows=self.rows + totals.rows,
+            size_bytes=self.size_bytes + totals.size_bytes,
+            requests=self.requests + snapshot.requests,
+            attempts=self.attempts + snapshot.attempts,
+            last_version=snapshot.version,
+            last_epoch=last.epoch,
+            waited_ms=snapshot.waited_ms,
+            in_backlog=snapshot.in_backlog,
+            watermark=as_text(last.watermark_us),
+        )
+
+    def with_pending(self, load: Totals) -> QueryMetrics:
+        return replace(self, pending_epochs=load.epochs, pending_files=load.files, pending_size_bytes=load.size_bytes)
+
+
+Pending = Mapping[str, Mapping[CommitUser, Totals]]
+
+
+class TableMetrics(Observer):
+    """Counts what is committed to one table."""
+
+    def __init__(self, metrics: Metrics, location: str) -> None:
+        self._metrics = metrics
+        self._location = location
+
+    def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
+        self._metrics.committed(self._location, snapshots)
+
+
+class Metrics:
+    """For all tables of a process. Counted by the committers, read from any thread."""
+
+    def __init__(
+        self,
+        pending: Callable[[], Pending],
+        told: Callable[[QueryMetrics], None],
+        listeners: Callable[[], Mapping[str, Sequence[ListenerStatus]]] = dict,
+    ) -> None:
+        """`pending` says what each query of each table has pending now, and `listeners` how far those of each table
+        are. `told` gets the sum over all queries after each snapshot; it must neither wait nor fail."""
+        self._pending = pending
+        self._told = told
+        self._listeners = listeners
+        self._lock = threading.Lock()
+        self._queries: dict[tuple[str, CommitUser], QueryMetrics] = {}
+
+    def committed(self, location: str, snapshots: Sequence[Snapshot]) -> None:
+        """A version was committed."""
+        for each in snapshots:
+            _log.info("%s", log_line(location, each))
+            with self._lock:
+                key = (location, each.part.user)
+                self._queries[key] = self._queries.get(key, QueryMetrics()).after(each)
+        self._told(self._sum(snapshots[-1]))
+
+    def read(self) -> dict[str, dict[str, dict[str, object]]]:
+        """By table and query."""
+        pending = self._pending()
+        with self._lock:
+            counted = dict(self._queries)
+        keys = {*counted, *((location, user) for location, queries in pending.items() for user in queries)}
+        found: dict[str, dict[str, dict[str, object]]] = {}
+        for location, user in sorted(keys):
+            load = pending.get(location, {}).get(user, Totals())
+            metrics = counted.get((location, user), QueryMetrics()).with_pending(load)
+            found.setdefault(location, {})[user] = asdict(metrics)
+        for location, standings in self._listeners().items():
+            for user in {each.query for each in standings}:
+                of_query = found.setdefault(location, {}).setdefault(user, asdict(QueryMetrics()))
+                of_query["listeners"] = {each.name: each.as_metrics() for each in standings if each.query == user}
+        return found
+
+    def _sum(self, newest: Snapshot) -> QueryMetrics:
+        with self._lock:
+            counted = list(self._queries.values())
+        load = sum((each for queries in self._pending().values() for each in queries.values()), Totals())
+        return QueryMetrics(
+            snapshots=sum(each.snapshots for each in counted),
+            epochs=sum(each.epochs for each in counted),
+            files=sum(each.files for each in counted),
+            rows=sum(each.rows for each in counted),
+            size_bytes=sum(each.size_bytes for each in counted),
+            requests=sum(each.requests for each in counted),
+            attempts=sum(each.attempts for each in counted),
+            waited_ms=newest.waited_ms,
+            in_backlog=newest.in_backlog,
+        ).with_pending(load)
+
+
+def log_line(location: str, snapshot: Snapshot) -> str:
+    part = snapshot.part
+    pairs = {
+        "table": location,
+        "version": snapshot.version,
+        "query": part.user,
+        "epochs": f"{part.epochs[0].epoch}-{part.epochs[-1].epoch}",
+        "files": part.totals.files,
+        "rows": part.totals.rows,
+        "bytes": part.totals.size_bytes,
+        "requests": snapshot.requests,
+        "attempts": snapshot.attempts,
+        "waited_ms": snapshot.waited_ms,
+        "backlog": str(snapshot.in_backlog).lower(),
+        "watermark": as_text(part.epochs[-1].watermark_us) or "none",
+    }
+    return "snapshot " + " ".join(f"{key}={value}" for key, value in pairs.items())

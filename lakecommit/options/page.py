@@ -1,0 +1,66 @@
+"""`docs/options.md`, from the declarations: `python -m lakecommit.options.page` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lakecommit.formats import registry
+from lakecommit.options.declarations import LATER, SESSION_PREFIX, STORE, Options, ProcessOptions
+from lakecommit.options.declaring import Applies, declarations_of
+from lakecommit.options.process import variable_of
+
+
+def markdown(*kinds: type[object]) -> str:
+    """The page of the options that `kinds` declare: without any, of all there are."""
+    return "\n".join([*_HEAD, *_rows(kinds or (Options, ProcessOptions)), *_tail(), ""])
+
+
+_HEAD = (
+    "# Options",
+    "",
+    "Written by `make docs` from the declarations in `lakecommit/options/declarations.py`.",
+    "",
+    "| option | for | default | values | meaning |",
+    "| --- | --- | --- | --- | --- |",
+)
+
+
+def _rows(kinds: Iterable[type[object]]) -> Iterable[str]:
+    for each in (each for kind in kinds for each in declarations_of(kind)):
+        yield _row(each.name, each.applies, each.shown_default, each.values, each.help)
+    yield _row(f"{STORE.prefix}<{STORE.key}>", Applies.BOTH, STORE.shown_default, STORE.values, STORE.help)
+    for table_format in map(registry.format_named, registry.NAMES):
+        name, values = f"{table_format.property_prefix}<property>", f"as in {table_format.title}"
+        yield _row(name, Applies.BOTH, "", values, "Table properties, for a table that this write creates.")
+
+
+def _row(name: str, applies: Applies, default: str, values: str, meaning: str) -> str:
+    return f"| `{name}` | {applies.value} | {default} | {values} | {meaning} |"
+
+
+def _tail() -> Iterable[str]:
+    variables = ", ".join(f"`{variable_of(each.name)}`" for each in declarations_of(ProcessOptions))
+    yield from (
+        "",
+        f"Names are matched without regard to case. `{SESSION_PREFIX}<option>` in the Spark session sets a default for",
+        "every option but `path`, as it is when a batch write is planned or a query starts; for that the session has",
+        "to be registered. An unknown or misspelt option is an error that names the nearest known one.",
+        "",
+        "What is for the *process* holds for all of its tables together, and no write can ask for it. It is taken",
+        f"once, when `lakecommit.register` starts the committer: from `{SESSION_PREFIX}<option>` of that session, or",
+        f"else from the environment of the driver ({variables}). A worker that has to commit without",
+        "the driver's committer takes it in the same way. What a session sets later has no effect; the log says so.",
+    )
+    for each in map(registry.format_named, registry.NAMES):
+        yield from ("", each.page)
+    yield from (
+        "",
+        "Spark shows the options of a write in query plans and event logs, and hides only values whose names look",
+        "secret to it (`spark.redaction.regex`). Credentials are safer in the environment than in `store.*` options.",
+        "",
+        "Not available yet, and refused by name: " + ", ".join(f"`{name}`" for name in LATER) + ".",
+    )
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

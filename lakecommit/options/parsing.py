@@ -1,0 +1,173 @@
+"""The options of a write, checked against their declarations.
+
+Spark hands over names in lower case, so they are matched without regard to case and reported as they are declared.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from lakecommit.errors import InvalidInput
+from lakecommit.formats import registry
+from lakecommit.formats.settings import FormatSettings
+from lakecommit.options.declarations import LATER, PROCESS_DECLARATIONS, SESSION_PREFIX, SPARK, STORE, Options
+from lakecommit.options.declaring import Applies, Declaration, declarations_of
+from lakecommit.options.process import not_of_a_write
+
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+_Declared = Mapping[str, Declaration]
+
+
+def parse_options(raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[str, str] | None = None) -> Options:
+    """Checks the options of one write and fills in the defaults.
+
+    `defaults` are the session's `spark.lakecommit.<option>` settings without that prefix, and the `session_settings` of
+    formats under their whole names; those that do not apply to this kind of write are passed over. Raises
+    `InvalidInput` for an option that is unknown, not available, written for the other kind of write or for the process,
+    out of bounds or contradicted by another.
+    """
+    return parse(Options, raw, streaming=streaming, defaults=defaults)
+
+
+def parse(
+    kind: type[AnyOptions], raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[str, str] | None = None
+) -> AnyOptions:
+    """The same for whatever options `kind` declares."""
+    declared = {each.name: each for each in declarations_of(kind)}
+    session = defaults or {}
+    given = _sorted_out(raw, declared, "")
+    ours = {key: text for key, text in session.items() if not any(key in each.session_settings for each in _formats())}
+    preset = _sorted_out(ours, declared, SESSION_PREFIX)
+    if "path" in preset.own:
+        raise InvalidInput(f"{SESSION_PREFIX}path would send every write to one table; unset it and name the table")
+    for name in given.process:
+        raise not_of_a_write(name)
+    for name in given.own:
+        if not _applies(declared[name], streaming):
+            raise InvalidInput(
+                f"option {name} is for batch writes, and a stream keeps its progress under its query id; leave it out"
+                if streaming
+                else f"option {name} is for streams; leave it out of a batch write"
+            )
+    texts = {name: text for name, text in preset.own.items() if _applies(declared[name], streaming)}
+    texts |= given.own
+    values = _values(declared, texts)
+    for each in declared.values():
+        if each.missing is not None and each.name not in texts:
+            raise InvalidInput(each.missing)
+    options = kind(
+        **values, table_properties=preset.properties | given.properties, store_options=preset.store | given.store
+    )
+    table_format = registry.format_named(options.table_format)
+    if not streaming and texts.keys().isdisjoint(table_format.session_settings.values()):
+        options = replace(options, **_values(declared, _set_in(session, table_format)))
+    _refuse_contradictions(options, given.own)
+    # Raises where the format has no such property, before anything is opened or written.
+    table_format.check_properties(options.table_properties)
+    return options
+
+
+def txn_options(options: Options) -> dict[str, str]:
+    """The options that name the transaction of a batch write, wherever it came from; none where it has none."""
+    if options.txn_app_id is None:
+        return {}
+    return {"txnAppId": options.txn_app_id, "txnVersion": str(options.txn_version)}
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """Options by kind: declared ones under their declared names, the others without their prefix and in lower case."""
+
+    own: dict[str, str] = field(default_factory=dict)
+    process: dict[str, str] = field(default_factory=dict)
+    store: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+def _sorted_out(raw: Mapping[str, str], declared: _Declared, prefix: str) -> _Sorted:
+    """`prefix` is what the user wrote before the name, for messages."""
+    found = _Sorted()
+    seen: dict[str, str] = {}
+    own = {name.lower(): name for name in declared}
+    for given, text in raw.items():
+        key = given.lower()
+        if seen.setdefault(key, text) != text:
+            raise InvalidInput(f"option {prefix}{given} is given twice, with different values; leave one out")
+        if key.startswith(STORE.prefix) and key != STORE.prefix:
+            found.store[key.removeprefix(STORE.prefix)] = text
+        elif any(key.startswith(each) and key != each for each in _property_prefixes()):
+            found.properties[key] = text
+        elif key in own:
+            found.own[own[key]] = text
+        elif key in _PROCESS_BY_LOWER:
+            found.process[_PROCESS_BY_LOWER[key]] = text
+        elif key in _LATER_BY_LOWER:
+            name = _LATER_BY_LOWER[key]
+            raise InvalidInput(f"option {prefix}{name} is not available in this version of lakecommit; {LATER[name]}")
+        elif key not in _SPARK_BY_LOWER:
+            raise _unknown(given, own, prefix)
+    return found
+
+
+def _set_in(session: Mapping[str, str], table_format: FormatSettings) -> dict[str, str]:
+    """The options that the format's own settings of the session stand for, for a write that names none of them."""
+    settings = table_format.session_settings
+    found = [key for key in settings if key in session]
+    missing = [key for key in settings if key not in session]
+    if found and missing:
+        raise InvalidInput(f"the session sets {found[0]} and not {missing[0]}; set both or unset both")
+    return {settings[key]: session[key] for key in found}
+
+
+def _values(declared: _Declared, texts: Mapping[str, str]) -> dict[str, Any]:
+    """By attribute, in the order of the declarations."""
+    return {each.attribute: _value(each, texts[each.name]) for each in declared.values() if each.name in texts}
+
+
+def _value(declared: Declaration, text: str) -> Any:
+    try:
+        return declared.read(text)
+    except ValueError:
+        raise InvalidInput(f"option {declared.name} is {text[:100]!r}, but has to be {declared.values}") from None
+
+
+def _refuse_contradictions(options: Options, given: Mapping[str, str]) -> None:
+    if (options.txn_app_id is None) != (options.txn_version is None):
+        missing = "txnAppId" if options.txn_app_id is None else "txnVersion"
+        raise InvalidInput(f"options txnAppId and txnVersion only work together; give {missing}, too")
+    # A session's default delay is for those of its queries that have event times.
+    if "watermarkDelay" in given and options.event_time_column is None:
+        raise InvalidInput(
+            "option watermarkDelay only works with eventTimeColumn; name the column that holds the event time, too, "
+            "or leave watermarkDelay out"
+        )
+
+
+def _unknown(given: str, own: Mapping[str, str], prefix: str) -> InvalidInput:
+    known = {**own, **_PROCESS_BY_LOWER, **_LATER_BY_LOWER, **_SPARK_BY_LOWER}
+    near = difflib.get_close_matches(given.lower(), known, n=1, cutoff=0.6)
+    if near:
+        return InvalidInput(f"option {prefix}{given} is unknown; did you mean {prefix}{known[near[0]]}?")
+    names = ", ".join((*own.values(), f"{STORE.prefix}<{STORE.key}>"))
+    properties = ", ".join(f"{each}<property>" for each in _property_prefixes())
+    return InvalidInput(f"option {prefix}{given} is unknown; there are {names} and {properties}")
+
+
+def _applies(declared: Declaration, streaming: bool) -> bool:
+    return declared.applies in (Applies.BOTH, Applies.STREAM if streaming else Applies.BATCH)
+
+
+def _formats() -> list[FormatSettings]:
+    return [registry.format_named(name) for name in registry.NAMES]
+
+
+def _property_prefixes() -> list[str]:
+    return [each.property_prefix for each in _formats()]
+
+
+_PROCESS_BY_LOWER = {each.name.lower(): each.name for each in PROCESS_DECLARATIONS}
+_LATER_BY_LOWER = {name.lower(): name for name in LATER}
+_SPARK_BY_LOWER = {name.lower(): name for name in SPARK}

@@ -1,0 +1,130 @@
+"""One way to be told of what a committer does: metrics, listeners and cleaners are its observers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakecommit.formats.base import TableState
+from lakecommit.model import CommitUser, Pending, Report, SealedEpoch, Totals
+from lakecommit.progress.settings import TableSettings, Txn
+from lakecommit.state.stored import StoredSeal
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One query's part of a snapshot: a run of its epochs, and their files. `name` is the one that Spark knows.
+
+    `compacted` says that of these epochs, or of those that follow them, the table has some files already.
+    """
+
+    user: CommitUser
+    epochs: Sequence[SealedEpoch]
+    files: Sequence[Pending]
+    name: str | None = None
+    compacted: bool = False
+
+    @property
+    def totals(self) -> Totals:
+        return sum((seal.totals for seal in self.epochs), Totals())
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One query's part of a version of the table.
+
+    `attempts` is how many versions were tried and `requests` what that took, `waited_ms` how long the part's first
+    epoch was pending.
+    """
+
+    version: int
+    part: Part
+    attempts: int
+    requests: int
+    waited_ms: int
+    in_backlog: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSnapshot:
+    """A batch write that is a version of the table, with the same figures. `pending` is what it has added."""
+
+    version: int
+    pending: Pending
+    settings: TableSettings
+    txn: Txn | None
+    attempts: int
+    requests: int
+
+
+class Observer:
+    """What a committer tells, in the order in which it happens. Whoever wants to know takes the methods that it needs.
+
+    Only the first two may wait, or fail the query: all the others are told of what is done.
+    """
+
+    async def query_read(self, user: CommitUser, table: TableState | None) -> None:
+        """What the store has of a query was read, and nothing more of it is committed yet."""
+
+    async def before_seal(self, user: CommitUser, table: TableState | None) -> None:
+        """A seal of the query is about to be put."""
+
+    def sealed(self, stored: StoredSeal) -> None:
+        """A seal became known: ours, or that of somebody who was first."""
+
+    def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
+        """A version was committed, after which the table is `table`."""
+
+    def batch_committed(self, table: TableState, snapshot: BatchSnapshot) -> None:
+        """The same for a batch write."""
+
+    def batch_ended(self, user: CommitUser, reports: Sequence[Report | None], *, lost: bool) -> None:
+        """A batch write is in the table, or (`lost`) is not and never will be."""
+
+    def table_seen(self, table: TableState | None) -> None:
+        """The table as it was seen last; somebody else may have committed to it."""
+
+    def run_ended(self, user: CommitUser) -> None:
+        """A run of a query has ended."""
+
+
+class Observers(Observer):
+    """Tells all of them, one after the other."""
+
+    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+        self._all = list(observers)
+
+    def add(self, observer: Observer) -> None:
+        self._all.append(observer)
+
+    async def query_read(self, user: CommitUser, table: TableState | None) -> None:
+        for each in self._all:
+            await each.query_read(user, table)
+
+    async def before_seal(self, user: CommitUser, table: TableState | None) -> None:
+        for each in self._all:
+            await each.before_seal(user, table)
+
+    def sealed(self, stored: StoredSeal) -> None:
+        for each in self._all:
+            each.sealed(stored)
+
+    def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
+        for each in self._all:
+            each.committed(table, snapshots)
+
+    def batch_committed(self, table: TableState, snapshot: BatchSnapshot) -> None:
+        for each in self._all:
+            each.batch_committed(table, snapshot)
+
+    def batch_ended(self, user: CommitUser, reports: Sequence[Report | None], *, lost: bool) -> None:
+        for each in self._all:
+            each.batch_ended(user, reports, lost=lost)
+
+    def table_seen(self, table: TableState | None) -> None:
+        for each in self._all:
+            each.table_seen(table)
+
+    def run_ended(self, user: CommitUser) -> None:
+        for each in self._all:
+            each.run_ended(user)

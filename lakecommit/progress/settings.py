@@ -1,0 +1,34 @@
+"""What a writer asks of the table beside its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakecommit.model import Epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSettings:
+    """What a writer asks of the table besides its rows.
+
+    `given_up` are epochs whose files are left out for good. `blind` says that it is known not to have read the table.
+    """
+
+    partition_columns: tuple[str, ...] | None
+    properties: Mapping[str, str]
+    user_metadata: str | None = None
+    accepted_table_id: str | None = None
+    event_time_column: str | None = None
+    watermark_delay_us: int = 0
+    query_name: str | None = None
+    given_up: frozenset[Epoch] = frozenset()
+    blind: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Txn:
+    """A batch write's idempotence key: Delta's `txnAppId` and `txnVersion`."""
+
+    application_id: str
+    version: int

@@ -1,0 +1,219 @@
+"""Epochs whose version somebody wrote over, committed again from their seals: once, whoever does it.
+
+Precondition of a second commit: the log was read up to its newest version, and names no file of the epoch. The version
+after that is created if absent, so that nobody can have come in between; after a conflict all is asked again. It sets
+the marks once more that are reached already: so whatever version holds an epoch has a mark that covers it, and an epoch
+after the mark is in none, whichever versions are written over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+
+from lakecommit.clock import Clock
+from lakecommit.committing.attempt import commit
+from lakecommit.concurrency.parallel import in_parallel
+from lakecommit.formats.base import Holding, Open, TableState, Testify, WritePlan, marks_of
+from lakecommit.formats.change import Change, Held, Kind
+from lakecommit.model import CommitUser, Epoch, Pending, Seal, own_mark_id
+from lakecommit.progress.table import ChangeTable, ReadTable, TableView
+from lakecommit.releasing.versions import OwnVersions, Whereabouts, held_by
+from lakecommit.restarting.presence import check_present, is_endangered, vacuum_under_way
+from lakecommit.state.stored import ManifestMissing, ReadState, find_seal, read_pending
+from lakecommit.storage.base import Get
+
+# A version takes as many epochs as have no more files than this, or one.
+FILES_PER_VERSION = 10_000
+LONG_AGO_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """`held` are epochs that are in the table, with the time of the version that shows it, 0 where it is long ago.
+    `rewritten` says that the marks in `table` are not in the log any more.
+
+    `lost` were in a version that somebody wrote over, with the files that the log does not name. Of those in `unknown`
+    it cannot tell any more.
+    """
+
+    held: Mapping[Epoch, int]
+    lost: tuple[Pending, ...] = ()
+    unknown: tuple[Epoch, ...] = ()
+    rewritten: bool = False
+
+
+async def judge(
+    store: Get,
+    table_format: ReadTable,
+    versions: OwnVersions,
+    user: CommitUser,
+    done: Collection[Epoch],
+    table: TableState,
+) -> Presence:
+    """Whether epochs that are sealed, and at or before the own mark of `table`, are in the table.
+
+    One listing where nothing is out of the ordinary. An epoch that no version of the log holds may be in a checkpoint,
+    or was compacted by somebody, so that the log is asked for its files.
+    """
+    found = await versions.find(done, table.version)
+    if not found.missing:
+        return Presence(found.since_ms)
+    return await _judge_missing(store, table_format, versions, user, found, table)
+
+
+async def _judge_missing(
+    store: Get,
+    table_format: ReadTable,
+    versions: OwnVersions,
+    user: CommitUser,
+    found: Whereabouts,
+    table: TableState,
+) -> Presence:
+    missing = sorted(found.missing)
+    stored = await in_parallel(lambda epoch: find_seal(store, user, epoch), missing)
+    # One whose seal has gone meanwhile was released by somebody who asked the same.
+    seals = [each.seal for each in stored if each is not None and each.seal.totals.files]
+    pending = await _read_pending(store, table_format, seals)
+    named = await table_format.ever_named_files([file.path for each in pending for file in each.files])
+    # Others may have compacted some of its files before its version was written over.
+    left = [replace(each, files=tuple(file for file in each.files if file.path not in named)) for each in pending]
+    lost = tuple(each for each in left if each.files)
+    epochs = {each.epoch for each in lost}
+    # The mark may have gone back with a version: then epochs after it are pending again, also those without rows.
+    own = await _own_mark_now(table_format, user) if max(missing) > found.own else max(missing)
+    held = [epoch for epoch in missing if epoch not in epochs and epoch <= own]
+    since_ms = await _since(table_format, table, user, found, held) if held else {}
+    seen = {epoch: versions.first_seen(epoch, since_ms[epoch]) for epoch in held}
+    rewritten = own < max(missing)
+    if found.decided:
+        return Presence({**found.since_ms, **seen}, lost, rewritten=rewritten)
+    sealed_ms = {seal.epoch: seal.sealed_ms for seal in seals if seal.epoch in epochs}
+    old = await _marked_long_ago(table_format, table, user, sealed_ms)
+    unknown = tuple(sorted(epochs - old))
+    return Presence({**found.since_ms, **seen, **versions.take_for_held(old)}, (), unknown, rewritten)
+
+
+async def _marked_long_ago(
+    table_format: Testify, table: TableState, user: CommitUser, sealed_ms: Mapping[Epoch, int]
+) -> frozenset[Epoch]:
+    """Those of the epochs that the log has no trace of, although its oldest checkpoint has a mark that covers them.
+
+    Their versions were there before the log begins, and the query wrote nothing for so long that the log was cleaned up
+    past them: others have compacted the files since, and the tombstones have expired. A version that was written over
+    is made up for within minutes, so that a day after the seal there is nothing to wait for. The files stay.
+    """
+    newest_ms = max((tag.modified_ms for tag in await table_format.tags(table.version)), default=0)
+    old = [epoch for epoch, at_ms in sealed_ms.items() if newest_ms - at_ms > LONG_AGO_MS]
+    mark = await table_format.oldest_mark(own_mark_id(user)) if old else None
+    return frozenset(epoch for epoch in old if mark is not None and epoch <= mark)
+
+
+async def _own_mark_now(table_format: Open, user: CommitUser) -> int:
+    own = marks_of(await table_format.open(), user).own
+    return -1 if own is None else own
+
+
+async def _since(
+    table_format: Testify, table: TableState, user: CommitUser, found: Whereabouts, epochs: Sequence[Epoch]
+) -> Mapping[Epoch, int]:
+    """When those were written, at the latest, that the log names and no version of ours holds up to that of `table`.
+
+    Long ago where versions of then were not read, unless a newer one holds them: they were just committed again.
+    """
+    tags = await table_format.tags(table.version)
+    if found.decided:
+        return dict.fromkeys(epochs, max((tag.modified_ms for tag in tags), default=0))
+    newer = [tag for tag in tags if tag.version > table.version]
+    holdings = await in_parallel(lambda tag: table_format.holding(tag.version, user), newer)
+    since_ms = dict.fromkeys(epochs, 0)
+    for tag, holding in zip(newer, holdings, strict=True):
+        # Of a version that is gone already nobody knows what it held.
+        for epoch in epochs if holding is None else held_by([holding], frozenset(epochs)):
+            since_ms[epoch] = tag.modified_ms
+    return since_ms
+
+
+async def _read_pending(store: Get, table_format: Testify, seals: Sequence[Seal]) -> list[Pending]:
+    """The files of the winners. Manifests go when an epoch is released, which may have been broken off: then the log
+    names its attempts. Raises `ManifestMissing` where it does not."""
+    pending: list[Pending] = []
+    for seal in seals:
+        try:
+            pending.append(await read_pending(store, seal))
+        except ManifestMissing:
+            attempts = [winner.attempt for winner in seal.winners if winner.manifests]
+            if not (await table_format.ever_named(attempts)).attempts:
+                raise
+    return pending
+
+
+async def commit_again(
+    store: ReadState,
+    table_format: ChangeTable,
+    view: TableView,
+    turn: AbstractAsyncContextManager[object],
+    versions: OwnVersions,
+    user: CommitUser,
+    epochs: Collection[Epoch],
+    *,
+    clock: Clock,
+    new_id: Callable[[], str],
+    accepted_table_id: str | None = None,
+    seen: Callable[[], None] = lambda: None,
+) -> Sequence[Epoch]:
+    """Commits those of `epochs` that the table does not hold, as many as fit one version; returns them.
+
+    `view` was read anew just before: who noticed that versions were written over knows no longer what is in them.
+    Raises what is in the way: the epochs do not fit the table any more, or files are gone.
+    """
+    again: list[Epoch] = []
+
+    async def make() -> Change | None:
+        again.clear()
+        table, own = view.state, view.marks(user).own
+        if table is None:
+            return None
+        reached = [each for each in epochs if own is not None and each <= own]
+        lost = (await judge(store, table_format, versions, user, reached, table)).lost
+        pending = _as_many_as_fit(lost)
+        if not pending:
+            return None
+        for plan in {each.plan for each in pending if each.plan is not None}:
+            table_format.check(table, WritePlan.from_json(plan), accepted_table_id)
+        await check_present(store, table_format.location, pending)
+        await view.see_vacuums(pending)
+        for each in pending:
+            if is_endangered(each, view.known.vacuums, clock.wall_ms()):
+                raise vacuum_under_way(table_format.location, user, each.epoch)
+        again.extend(each.epoch for each in pending)
+        return _change(new_id(), view.known, user, pending)
+
+    landed = await commit(view, turn, make, seen)
+    if landed is not None:
+        runs = Held(user, again=tuple(again)).runs
+        versions.note(landed.table.version, Holding(landed.table.etag, runs, landed.table.mark(own_mark_id(user))))
+    return again
+
+
+def _change(change_id: str, table: TableState, user: CommitUser, pending: Sequence[Pending]) -> Change:
+    kept = [(name, table.mark(name)) for name in (str(user), own_mark_id(user))]
+    return Change(
+        id=change_id,
+        kind=Kind.APPEND_EPOCHS,
+        adds=tuple(file for each in pending for file in each.files),
+        kept_marks=tuple((name, mark) for name, mark in kept if mark is not None),
+        holds=(Held(user, again=tuple(each.epoch for each in pending)),),
+    )
+
+
+def _as_many_as_fit(lost: Sequence[Pending]) -> list[Pending]:
+    taken: list[Pending] = []
+    room = FILES_PER_VERSION
+    for each in lost:
+        if taken and len(each.files) > room:
+            break
+        taken.append(each)
+        room -= len(each.files)
+    return taken

@@ -1,0 +1,113 @@
+"""Cleaning up behind all that one process writes to a table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakecommit.clock import Clock
+from lakecommit.errors import LakecommitError
+from lakecommit.formats.base import Holding, TableState
+from lakecommit.model import CommitUser, Epoch, Report
+from lakecommit.progress.observer import Observer, Snapshot
+from lakecommit.progress.table import ReadTable
+from lakecommit.releasing.batches import BatchCleaner
+from lakecommit.releasing.objects import CleanStore
+from lakecommit.releasing.query import QueryCleaner, ToldUpTo
+from lakecommit.releasing.versions import OwnVersions
+from lakecommit.state.stored import StoredSeal
+
+_log = logging.getLogger("lakecommit.releasing")
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What another writer wrote over: `rewritten`, the newest version that is known; `replaced`, the versions of these
+    epochs, which have to be committed again. The own marks of `went_back` are behind what they were."""
+
+    rewritten: bool
+    replaced: Mapping[CommitUser, Sequence[Epoch]]
+    went_back: Sequence[CommitUser]
+
+
+class TableHousekeeper(Observer):
+    """Never fails the writers: what goes wrong is logged, and tried again with the next step."""
+
+    def __init__(self, store: CleanStore, table_format: ReadTable, clock: Clock, told: ToldUpTo) -> None:
+        """`told` knows all listeners of the process: nobody else's place holds anything back."""
+        self._told = told
+        self._store = store
+        self._format = table_format
+        self._clock = clock
+        self._queries: dict[CommitUser, QueryCleaner] = {}
+        self._batches: dict[CommitUser, BatchCleaner] = {}
+
+    @property
+    def queries(self) -> Collection[CommitUser]:
+        """Those behind which something is left to clean up, or to look after."""
+        return self._queries.keys()
+
+    async def query_read(self, user: CommitUser, table: TableState | None) -> None:
+        """What earlier runs of the query left is looked for with the next step."""
+        self._cleaner(user).look_again()
+
+    def sealed(self, stored: StoredSeal) -> None:
+        self._cleaner(stored.seal.user).sealed(stored)
+
+    def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
+        runs = {each.part.user: (each.part.epochs[0].epoch, each.part.epochs[-1].epoch) for each in snapshots}
+        for user, cleaner in self._queries.items():
+            run = runs.get(user)
+            holding = Holding(table.etag) if run is None else Holding(table.etag, (run,), run[1])
+            cleaner.committed(table.version, holding)
+
+    def versions_of(self, user: CommitUser) -> OwnVersions:
+        return self._cleaner(user).versions
+
+    def batch_ended(self, user: CommitUser, reports: Sequence[Report | None], *, lost: bool) -> None:
+        over = {report.attempt.id for report in reports if report is not None}
+        self._batches[user] = BatchCleaner(self._store, user, over, self._clock, lost=lost)
+
+    async def step(self, known: TableState | None) -> Noticed:
+        """Deletes what may go now, and never fails.
+
+        `known` is an earlier state of the table: only what is newer has to be read.
+        """
+        replaced: dict[CommitUser, Sequence[Epoch]] = {}
+        rewritten, went_back = False, []
+        for user, cleaner in list(self._queries.items()):
+            try:
+                cleaned = await cleaner.step(known)
+            except Exception as error:
+                self._put_off(f"query {user}", error)
+                continue
+            rewritten = rewritten or cleaned.rewritten
+            if cleaned.went_back:
+                went_back.append(user)
+            if cleaned.replaced:
+                replaced[user] = cleaned.replaced
+            if cleaned.files:
+                _log.info("deleted %d files of attempts of query %s that had lost", cleaned.files, user)
+            for problem in cleaned.problems:
+                _log.warning("state of query %s is kept from here on: %s", user, problem)
+            if cleaner.is_quiet:
+                self._queries.pop(user, None)
+        for user, batch in list(self._batches.items()):
+            try:
+                if await batch.step():
+                    self._batches.pop(user, None)
+            except Exception as error:
+                self._put_off(f"batch write {user}", error)
+        return Noticed(rewritten, replaced, went_back)
+
+    @staticmethod
+    def _put_off(what: str, error: Exception) -> None:
+        """One writer's state is not the others' affair, whatever is wrong with it."""
+        unexpected = not isinstance(error, LakecommitError)
+        _log.warning("cleaning up behind %s is put off: %s", what, error, exc_info=unexpected)
+
+    def _cleaner(self, user: CommitUser) -> QueryCleaner:
+        if user not in self._queries:
+            self._queries[user] = QueryCleaner(self._store, self._format, user, self._clock, self._told)
+        return self._queries[user]

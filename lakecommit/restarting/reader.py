@@ -1,0 +1,135 @@
+"""The one reader of what the store has of a table's queries: marks, seals, manifests, files.
+
+Everything here is under `turn`: whoever holds it is the only one that moves the table, or reads a query's state, across
+a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from lakecommit.clock import Clock
+from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState
+from lakecommit.model import CommitUser, Marks, Pending, SealedEpoch
+from lakecommit.progress.epochs import Progress, Replayed, advance
+from lakecommit.progress.observer import Observer
+from lakecommit.progress.queries import Queries
+from lakecommit.progress.settings import TableSettings
+from lakecommit.progress.table import ReadTable
+from lakecommit.restarting.presence import FilesGone, Look, Presence, missing_files, reason_to_look
+from lakecommit.restarting.replay import Replay, replay
+from lakecommit.state.stored import ReadState
+
+MAX_REPLAYS = 5
+
+
+class Reader:
+    def __init__(
+        self, store: ReadState, table_format: ReadTable, queries: Queries, observer: Observer, clock: Clock
+    ) -> None:
+        self.turn = asyncio.Lock()
+        self._store = store
+        self._format = table_format
+        self._queries = queries
+        self._observer = observer
+        self._clock = clock
+        self.presence = Presence(store, table_format.location, clock, queries.looked)
+
+    async def look(self) -> None:
+        """Reads the table as it is, and moves every query's marks by it."""
+        await self._queries.table.look()
+        self._queries.see_marks()
+
+    async def look_anew(self) -> None:
+        """The same where another table may be in the place of the one that was known: that one is taken.
+
+        Queries that wrote to the old one find out when they are read again: their seals name its id.
+        """
+        await self._queries.table.look_anew()
+        self._queries.see_marks()
+
+    async def read_anew(self) -> None:
+        """Reads the whole table: versions of it were written over, and what is remembered of it is in doubt."""
+        self._queries.table.state = await self._format.open()
+        self._queries.table_read_anew()
+
+    async def freshen(self) -> None:
+        """Looks anew, where the table is not known or something went wrong since it was read."""
+        if self._queries.table.state is None or self._queries.outdated:
+            await self.look_anew()
+
+    async def start(self, user: CommitUser, settings: TableSettings) -> Progress:
+        """The progress of a query, replayed from the store where it is not known, and then told to the observers."""
+        queries = self._queries
+        run = queries.read_for(user, settings)
+        progress = queries.progress.get(user)
+        if progress is None:
+            try:
+                # It may end while it is read, and is not forgotten before that is over.
+                with queries.busy_with(user):
+                    marks, found = await self._replay(user, settings)
+            except BaseException:
+                queries.drop_files(user)
+                raise
+            starting = Progress(user, first_of_run=run.may_repeat, anew=queries.table.identity(settings).anew)
+            progress = advance(starting, Replayed(marks, found.newest_seal, found.pending))
+            queries.has_read(user, progress)
+        # Queries that write elsewhere are read here, too, and have left nothing.
+        if progress.newest is not None:
+            try:
+                await self._observer.query_read(user, queries.table.state)
+            except BaseException:
+                queries.forget(user)
+                raise
+            if queries.runs[user].ended:
+                # It is read once more only for what is pending of it.
+                self._observer.run_ended(user)
+        return progress
+
+    async def _replay(self, user: CommitUser, settings: TableSettings) -> tuple[Marks, Replay]:
+        """Marks and what is pending after them. Before anything is refused, marks and seals are read again.
+
+        They are two reads: what another driver committed and released in between is missing from the second alone.
+        """
+        for attempt in range(MAX_REPLAYS):
+            marks = self._queries.table.marks(user)
+            self._queries.drop_files(user)
+            try:
+                found = await replay(
+                    self._store,
+                    self._format,
+                    user,
+                    marks,
+                    self._queries.table.identity(settings),
+                    self._clock.wall_ms(),
+                    self._queries.keep,
+                    settings.given_up,
+                    -1 if self._queries.table.state is None else self._queries.table.state.version,
+                )
+                return marks, found
+            except (CorruptState, ContradictoryState):
+                await self.look()
+                if attempt > 0 and self._queries.table.marks(user) == marks:
+                    raise
+        raise CommitFailed(
+            f"query {user} is committed by somebody else faster than its state can be read; stop all but one driver of "
+            "this query and start it again"
+        )
+
+    async def look_for(self, user: CommitUser, run: Sequence[SealedEpoch], staged: Sequence[Pending]) -> Look:
+        """How many of the next epochs may be committed now. Raises where files of the first one are gone; then the
+        others are looked for, too, so that all that is damaged is said at once."""
+        await self._queries.table.see_vacuums(staged)
+        table = self._queries.table.known
+        try:
+            return await self.presence.look(table, run, staged)
+        except FilesGone as gone:
+            now_ms, also = self._clock.wall_ms(), []
+            for seal in self._queries.progress[user].pending[1:]:
+                (files,) = self._queries.staged(user, [seal])
+                if reason_to_look(seal, files, table, now_ms) is not None and any(
+                    await missing_files(self._store, [files])
+                ):
+                    also.append(seal.epoch)
+            raise gone.with_also(also) from None

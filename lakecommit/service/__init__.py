@@ -1,0 +1,4 @@
+"""The committers of a process behind one door: requests from Spark's workers, in Avro over a private socket.
+
+`dispatch` puts the stages of a table together. Knows no Spark. Called by Spark's side.
+"""

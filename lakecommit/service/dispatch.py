@@ -1,0 +1,295 @@
+"""All committers of a process, one per table, behind one function that answers requests.
+
+The driver's service and the inline fall-back run exactly this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lakecommit.clock import Clock, SystemClock
+from lakecommit.committing.table import PATIENCE_MS
+from lakecommit.errors import ContradictoryState
+from lakecommit.formats.registry import open_format
+from lakecommit.listening.api import CommitListener
+from lakecommit.listening.registry import Listeners
+from lakecommit.listening.table import ListenerStatus, Listening
+from lakecommit.model import CommitUser, Epoch, Report, Totals
+from lakecommit.observing.metrics import Metrics, QueryMetrics, TableMetrics
+from lakecommit.options.declarations import Options, ProcessOptions
+from lakecommit.options.parsing import parse_options
+from lakecommit.options.process import unheeded
+from lakecommit.progress.cadence import Pace
+from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT
+from lakecommit.progress.pending import PendingFiles, PendingMemory
+from lakecommit.progress.settings import TableSettings, Txn
+from lakecommit.sealing.sealer import Offsets
+from lakecommit.service.table import ServedTable
+from lakecommit.service.wire import Answer, Request, Verb
+from lakecommit.state.codec import decode_report
+from lakecommit.storage.base import Store
+from lakecommit.storage.counting import CountingStore
+from lakecommit.storage.location import is_apart, open_store
+
+# An inline committer reads every pending seal again for each epoch, so it lets few of them gather.
+INLINE_EMPTY_EPOCHS = 16
+
+_log = logging.getLogger("lakecommit.service")
+_TableKey = tuple[str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the Spark session says about a request; nothing, where the committer runs inline.
+
+    `defaults` are options that it sets with `spark.lakecommit.<option>`, `queries` those that run in the driver,
+    `names` the names of those that have one, and `offsets` the fingerprint of what the epoch was planned with, None
+    where it cannot be known.
+
+    `planned` are the offsets where the epoch ends and `latest` those that the sources had when the run began, for each
+    source or None where it has or reports none. `planned` is empty where it cannot be known, `latest` also in all
+    epochs of a run but one: the first that the run planned itself. `txn` are Delta's own settings that name the
+    transaction of a batch write which is planned. `reads` are the locations that the query of a write which is
+    committed reads, None where that cannot be known.
+    """
+
+    defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
+    queries: Sequence[CommitUser] = ()
+    offsets: str | None = None
+    planned: tuple[str | None, ...] = ()
+    latest: tuple[str | None, ...] = ()
+    names: Mapping[CommitUser, str] = field(default_factory=dict)
+    txn: Mapping[str, str] = field(default_factory=dict)
+    reads: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A run begins of a query that has run before. `options` are those of its sink, as Spark hands them over, and
+    `defaults` those that its session sets.
+
+    `repeated` is the epoch that Spark runs again, planned with `offsets`, where that could be left out; else None.
+    """
+
+    user: CommitUser
+    options: Mapping[str, str] = field(repr=False)
+    defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
+    repeated: Epoch | None = None
+    offsets: str | None = None
+    name: str | None = None
+
+
+class Committers:
+    """Answers requests; keeps one committer per table and set of store options."""
+
+    def __init__(
+        self,
+        *,
+        process: ProcessOptions | None = None,
+        inline: bool = False,
+        local_dir: str | None = None,
+        clock: Clock | None = None,
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+        random_fraction: Callable[[], float] = random.random,
+        open_at: Callable[..., Store] = open_store,
+        counted: Callable[[QueryMetrics], None] = lambda metrics: None,
+    ) -> None:
+        """`process` is what holds for all tables, and `counted` gets their metrics together after each snapshot."""
+        self.metrics = Metrics(lambda: self.pending, counted, lambda: self.listener_status)
+        self._process = process or ProcessOptions()
+        self._memory = PendingMemory(self._process.committer_memory_bytes)
+        self._told_unheeded: set[tuple[str, str]] = set()
+        self._inline = inline
+        self._local_dir = local_dir
+        self._clock = clock or SystemClock()
+        self._new_id = new_id
+        self._random = random_fraction
+        self._open_at = open_at
+        self._listeners = Listeners()
+        # One for each location: no listener is told twice where queries bring different store options.
+        self._listening: dict[str, Listening] = {}
+        self._tables: dict[_TableKey, ServedTable] = {}
+        self._known: dict[_TableKey, ServedTable] = {}
+
+    async def answer(self, request: Request, facts: Facts) -> Answer:
+        """Does what `request` asks. Raises what goes wrong; nothing of it is remembered."""
+        self._tell_unheeded(facts.defaults)
+        defaults = {**facts.defaults, **facts.txn}
+        options = parse_options(request.options, streaming=request.streaming, defaults=defaults)
+        committer = self._committer(options)
+        settings = replace(_settings(options), blind=is_apart(options.path, facts.reads))
+        txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
+        match request.verb:
+            case Verb.PLAN:
+                queries = facts.queries if request.streaming else ()
+                planned = await committer.plan(
+                    request.schema, settings, queries=queries, afresh=not request.streaming, txn=txn
+                )
+                done = {str(user): int(epoch) for user, epoch in planned.done.items()}
+                return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=defaults)
+            case Verb.COMMIT_EPOCH:
+                reports = _reports(request)
+                user = _query_of(reports, request.epoch)
+                outcome = await committer.commit_epoch(
+                    user,
+                    Epoch(request.epoch),
+                    reports,
+                    schema=request.schema,
+                    settings=replace(settings, query_name=facts.names.get(user)),
+                    offsets=Offsets(facts.offsets, facts.planned, facts.latest),
+                    pace=self._pace(options),
+                )
+                return Answer(version=outcome.version)
+            case Verb.COMMIT_BATCH:
+                version = await committer.commit_batch(
+                    CommitUser(request.user), _reports(request), schema=request.schema, settings=settings, txn=txn
+                )
+                return Answer(version=version)
+            case Verb.ABORT_BATCH:
+                await committer.abort_batch(CommitUser(request.user), _reports(request))
+                return Answer()
+
+    async def resume(self, restart: Restart) -> bool:
+        """Has what earlier runs of a query left committed; whether Spark need not repeat the epoch that it would."""
+        self._tell_unheeded(restart.defaults)
+        options = parse_options(restart.options, streaming=True, defaults=restart.defaults)
+        repeated = None if restart.repeated is None else (restart.repeated, restart.offsets)
+        settings = replace(_settings(options), query_name=restart.name)
+        return await self._committer(options).resume(restart.user, settings, self._pace(options), repeated)
+
+    async def tidy(self) -> None:
+        """One step of cleaning up behind the writers of all tables. Never fails."""
+        for committer in list(self._tables.values()):
+            await committer.tidy()
+
+    async def drain(self) -> None:
+        """Has all that is pending committed, and waits for it. Raises what made it fail, once all others are done."""
+        outcomes = await asyncio.gather(*(each.drain() for each in self._tables.values()), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    @property
+    def pending(self) -> Mapping[str, Mapping[CommitUser, Totals]]:
+        """What is sealed and not committed, by table and query."""
+        found: dict[str, dict[CommitUser, Totals]] = {}
+        for (location, _), committer in self._tables.items():
+            if committer.pending:
+                found.setdefault(location, {}).update(committer.pending)
+        return found
+
+    @property
+    def unsure(self) -> list[tuple[str, CommitUser]]:
+        """Tables and queries that may have sealed more than is known."""
+        return [(location, user) for (location, _), each in self._tables.items() for user in sorted(each.unsure)]
+
+    def begin_run(self, user: CommitUser) -> None:
+        """A run of a query begins: what is remembered of it is read again. Never waits."""
+        for committer in list(self._tables.values()):
+            committer.begin_run(user)
+
+    def end_run(self, user: CommitUser) -> None:
+        """A run has ended: what is pending of it is committed, and then it is forgotten. Never waits."""
+        for committer in list(self._tables.values()):
+            committer.end_run(user)
+
+    def listen(self, listeners: Sequence[CommitListener]) -> None:
+        """Has these told of snapshots, too, from now on. Never waits. Raises `InvalidInput` where one is none."""
+        self._listeners.add(listeners)
+        for listening in self._listening.values():
+            listening.look_for_new()
+
+    async def settle_listeners(self) -> None:
+        """Waits until listeners are told of all that is committed, but for what goes wrong and is tried again later."""
+        await asyncio.gather(*(each.settle_listeners() for each in self._tables.values()))
+
+    @property
+    def listener_status(self) -> Mapping[str, Sequence[ListenerStatus]]:
+        """How far listeners are, by table."""
+        return {location: listening.status for location, listening in self._listening.items()}
+
+    def _tell_unheeded(self, defaults: Mapping[str, str]) -> None:
+        """Says once what a session asks of the process too late."""
+        late = unheeded(self._process, defaults).items() - self._told_unheeded
+        self._told_unheeded |= late
+        for name, text in sorted(late):
+            _log.warning(
+                "%s=%s has no effect: the committer of this process had started before, with one value for all tables; "
+                "set it before lakecommit.register, in the session that is registered first",
+                *(name, text[:100]),
+            )
+
+    def _pace(self, options: Options) -> Pace:
+        return Pace(
+            commit_wait_ms=None if self._inline else options.commit_wait_ms,
+            max_epochs=options.max_pending_epochs,
+            max_files=options.max_pending_files,
+            max_size_bytes=options.max_pending_bytes,
+            backlog_interval_ms=options.backlog_interval_ms,
+        )
+
+    def _committer(self, options: Options) -> ServedTable:
+        """The table's committer; two spellings of one location share it."""
+        store_options = tuple(sorted(options.store_options.items()))
+        asked = (options.path, store_options)
+        if asked not in self._known:
+            store = CountingStore(self._open_at(options.path, options.store_options, clock=self._clock))
+            key = (store.location, store_options)
+            if key not in self._tables:
+                table_format = open_format(
+                    options.table_format, store, clock=self._clock, new_id=self._new_id, random=self._random
+                )
+                self._tables[key] = ServedTable(
+                    store,
+                    table_format,
+                    clock=self._clock,
+                    new_id=self._new_id,
+                    random=self._random,
+                    empty_epochs=INLINE_EMPTY_EPOCHS if self._inline else EMPTY_EPOCHS_PER_SNAPSHOT,
+                    patience_ms=0 if self._inline else PATIENCE_MS,
+                    files=PendingFiles(memory=self._memory, local_dir=self._local_dir),
+                    observers=(TableMetrics(self.metrics, store.location),),
+                    listening=self._listening_at(store),
+                )
+            self._known[asked] = self._tables[key]
+        return self._known[asked]
+
+    def _listening_at(self, store: Store) -> Listening:
+        location = store.location
+        listening = self._listening.get(location)
+        if listening is None:
+            listening = Listening(store, location, self._listeners, clock=self._clock, random=self._random)
+            self._listening[location] = listening
+        listening.use(store)
+        return listening
+
+
+def _settings(options: Options) -> TableSettings:
+    return TableSettings(
+        partition_columns=options.partition_by,
+        properties=options.table_properties,
+        user_metadata=options.user_metadata,
+        accepted_table_id=options.accept_table_id,
+        event_time_column=options.event_time_column,
+        watermark_delay_us=options.watermark_delay_ms * 1000,
+    )
+
+
+def _reports(request: Request) -> list[Report | None]:
+    return [decode_report(data) if data else None for data in request.reports]
+
+
+def _query_of(reports: Sequence[Report | None], epoch: int) -> CommitUser:
+    """The query that an epoch's reports are of: a commit worker knows it only from them."""
+    users = {report.attempt.user for report in reports if report is not None}
+    if len(users) != 1:
+        raise ContradictoryState(
+            f"epoch {epoch} has {len(reports)} reports of {len(users)} queries: nothing was sealed; "
+            "Trigger.Continuous is not supported, use a micro-batch trigger"
+        )
+    return users.pop()

@@ -1,0 +1,78 @@
+"""All that a process has of one table: its committer, and those who look after what it commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lakecommit.clock import Clock
+from lakecommit.committing.table import TableCommitter
+from lakecommit.listening.registry import Listeners
+from lakecommit.listening.table import Listening
+from lakecommit.model import CommitUser, Report
+from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT
+from lakecommit.progress.observer import Observer
+from lakecommit.progress.pending import PendingFiles
+from lakecommit.progress.table import ChangeTable
+from lakecommit.releasing.rewriting import Rewriting
+from lakecommit.releasing.table import TableHousekeeper
+from lakecommit.storage.base import Store
+
+
+class ServedTable(TableCommitter):
+    """A committer whose listeners are told of each snapshot, and that cleans up behind its writers."""
+
+    def __init__(
+        self,
+        store: Store,
+        table_format: ChangeTable,
+        *,
+        clock: Clock,
+        new_id: Callable[[], str],
+        random: Callable[[], float],
+        empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT,
+        patience_ms: int = 0,
+        files: PendingFiles | None = None,
+        observers: Sequence[Observer] = (),
+        listening: Listening | None = None,
+    ) -> None:
+        self._listening = listening or Listening(store, store.location, Listeners(), clock=clock, random=random)
+        self._housekeeper = TableHousekeeper(store, table_format, clock, self._listening.told_up_to)
+        super().__init__(
+            store,
+            table_format,
+            clock=clock,
+            new_id=new_id,
+            random=random,
+            empty_epochs=empty_epochs,
+            patience_ms=patience_ms,
+            files=files,
+            observers=(self._housekeeper, *observers, self._listening),
+        )
+        self._rewriting = Rewriting(
+            store,
+            table_format,
+            self._queries,
+            self._reader,
+            self._housekeeper,
+            clock=clock,
+            new_id=new_id,
+            commit=self._snapshots.wake,
+        )
+        self._observers.add(self._rewriting)
+
+    async def abort_batch(self, user: CommitUser, reports: Sequence[Report | None]) -> None:
+        await super().abort_batch(user, reports)
+        await self.tidy()
+
+    async def tidy(self) -> None:
+        """One step of cleaning up behind the writers of this process, beside commits, which never wait for it.
+
+        Never fails: what goes wrong is logged and tried again with the next step.
+        """
+        self._observers.table_seen(self._table.state)
+        await self._rewriting.make_up(await self._housekeeper.step(self._table.state))
+
+    async def settle_listeners(self) -> None:
+        """Waits until listeners are told of all that is committed, but for what goes wrong and is tried again later."""
+        self._observers.table_seen(self._table.state)
+        await self._listening.settle()

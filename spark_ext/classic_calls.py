@@ -1,0 +1,99 @@
+"""The writers of classic sessions, whose driver is this process: what they were told is read through py4j.
+
+Spark looks a Python data source up in the session of the calling thread, which other threads than the one that made
+the session do not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors.exceptions.captured import PythonException
+from pyspark.sql import DataFrameWriter, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from lakecommit.spark_ext.driver_calls import OWN_ERRORS, Call, names, wrap
+from lakecommit.spark_ext.offsets import entries, field_of
+
+_CONTINUOUS = "ContinuousTrigger"
+_UPDATE = "Update"
+_SEPARATOR = "\x01"
+
+
+class WriteFailed(PythonException):
+    """What pyspark raises where a task fails, with our sentence first."""
+
+    def __str__(self) -> str:
+        return _said(self)
+
+
+def wrap_classic_writers() -> None:
+    """Afterwards `save()` and `start()` of classic sessions do what Spark leaves out. Again is harmless."""
+    wrap(DataFrameWriter, "save", _ClassicWriters(streaming=False))
+    wrap(DataStreamWriter, "start", _ClassicWriters(streaming=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _ClassicWriters:
+    streaming: bool
+
+    def source(self, writer: Any) -> str | None:
+        source = self._setting(writer, "source")
+        return source if isinstance(source, str) else None
+
+    def call(self, writer: Any) -> Call:
+        return Call(
+            self.streaming,
+            names(entries(self._setting(writer, "extraOptions"))),
+            _columns(self._setting(writer, "partitioningColumns")),
+            _columns(self._setting(writer, "clusteringColumns")),
+            continuous=self.streaming and self._setting(writer, "trigger").getClass().getSimpleName() == _CONTINUOUS,
+            update=self.streaming and self._setting(writer, "outputMode").toString() == _UPDATE,
+        )
+
+    @contextmanager
+    def calling(self, writer: Any) -> Iterator[None]:
+        with _active(writer._spark), _sentence_first():
+            yield
+
+    def _setting(self, writer: Any, name: str) -> Any:
+        """What Spark's own writer has been told."""
+        return field_of(writer._jwrite, name) if self.streaming else getattr(writer._jwrite, name)()
+
+
+def _columns(option: Any) -> tuple[str, ...]:
+    columns = option.get() if option.isDefined() else None
+    return () if columns is None or columns.isEmpty() else tuple(columns.mkString(_SEPARATOR).split(_SEPARATOR))
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """The session is the one of this thread, in which Spark looks for the data source; then the one before again."""
+    sessions = spark._jvm.org.apache.spark.sql.SparkSession  # type: ignore[union-attr]
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+@contextmanager
+def _sentence_first() -> Iterator[None]:
+    try:
+        yield
+    except PythonException as error:
+        if error._origin is None or not _said(error).startswith(OWN_ERRORS):
+            raise
+        raise WriteFailed(origin=error._origin) from None
+
+
+def _said(error: PythonException) -> str:
+    """What the worker sent."""
+    return ((error.getMessageParameters() or {}).get("traceback") or "").strip()

@@ -1,0 +1,73 @@
+"""The writers of Spark Connect sessions, whose driver is another process: what they were told is in themselves.
+
+Imported only where there is such a session: pyspark needs packages for it that others do not have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from pyspark.errors.exceptions.connect import PythonException
+from pyspark.sql.connect.readwriter import DataFrameWriter
+from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
+
+from lakecommit.spark_ext.driver_calls import OWN_ERRORS, Call, names, wrap
+
+# What a worker sent stands between a line of pyspark's with the beginning of one of Spark's, and Spark's code.
+_SAID = re.compile(rf"from the Python worker: ({re.escape(OWN_ERRORS)}.*?)\s*(?:SQLSTATE: \w+)?\s*\Z", re.DOTALL)
+
+
+def wrap_connect_writers() -> None:
+    """Afterwards `save()` and `start()` of Connect sessions do what Spark leaves out. Again is harmless."""
+    wrap(DataFrameWriter, "save", _BatchWriters())
+    wrap(DataStreamWriter, "start", _StreamWriters())
+
+
+@contextmanager
+def _sentence_first() -> Iterator[None]:
+    try:
+        yield
+    except PythonException as error:
+        said = _SAID.search(error.getMessage())
+        if said is None:
+            raise
+        raise PythonException(said[1], grpc_status_code=error.getGrpcStatusCode()) from None
+
+
+class _ConnectWriters:
+    def calling(self, _: Any) -> AbstractContextManager[None]:
+        return _sentence_first()
+
+
+class _BatchWriters(_ConnectWriters):
+    def source(self, writer: Any) -> str | None:
+        return writer._write.source  # type: ignore[no-any-return]
+
+    def call(self, writer: Any) -> Call:
+        told = writer._write
+        return Call(
+            False,
+            names(key for key, value in told.options.items() if value is not None),
+            tuple(told.partitioning_cols),
+            tuple(told.clustering_cols),
+        )
+
+
+class _StreamWriters(_ConnectWriters):
+    def source(self, writer: Any) -> str | None:
+        return writer._write_proto.format  # type: ignore[no-any-return]
+
+    def call(self, writer: Any) -> Call:
+        told = writer._write_proto
+        return Call(
+            True,
+            # A writer that was started before still has its path.
+            names({*told.options, *(("path",) if told.path else ())}),
+            tuple(told.partitioning_column_names),
+            tuple(told.clustering_column_names),
+            continuous=told.WhichOneof("trigger") == "continuous_checkpoint_interval",
+            update=told.output_mode.lower() == "update",
+        )

@@ -1,0 +1,147 @@
+"""The model's view of batch writes: each is in the table once, and again only where its version was written over.
+
+While the process lives that was told of its success, such a write is made up for by that process, within twenty minutes
+of its version; after that it is lost, and nobody else may add it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .process import Process
+from .profile import MINUTE_MS
+from .violations import Violation
+
+if TYPE_CHECKING:
+    from .model import Model
+    from .world import World
+
+REMEMBERED_MS = 20 * MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A batch write that was in the table, by the process that is its `writer`, which is not known where it landed
+    late. `txns` are the marks that it moved; `answered_ms` is when its user was told, `gone_ms` when its version was
+    written over. Then it is `lost`, unless others have compacted its files before."""
+
+    version: int
+    landed_ms: int
+    writer: str | None
+    files: frozenset[str]
+    txns: Mapping[str, int]
+    answered_ms: int | None = None
+    gone_ms: int | None = None
+    lost: bool = False
+
+
+class BatchModel:
+    def __init__(self, model: Model, world: World) -> None:
+        self._model = model
+        self._world = world
+        self.written: dict[str, Written] = {}
+        # Those that were ever fenced off. A fence may be written over, and whoever put it does not know.
+        self.fenced: set[str] = set()
+
+    @property
+    def lost(self) -> set[str]:
+        return {user for user, each in self.written.items() if each.lost}
+
+    def lost_rows(self) -> set[int]:
+        return {row for user in self.lost for row in self._model.batches[user]}
+
+    def is_fenced(self, user: str) -> bool:
+        return user in self.fenced and user in self._model.log.marks
+
+    def answered(self, user: str) -> None:
+        if user not in self.written:
+            raise Violation(f"batch write {user} is said to be committed and is in no version")
+        self.written[user] = replace(self.written[user], answered_ms=self._world.loop.now)
+
+    def check_files(self, number: int, user: str, added: list[str], info: dict[str, Any], who: Process | None) -> None:
+        """A version adds files of a batch write."""
+        if self.is_fenced(user) or info.get("txnId") != user:
+            raise Violation(f"version {number} adds batch write {user}, which is fenced off or another's")
+        log, before = self._model.log, self.written.get(user)
+        if before is None:
+            if {row for path in added for row in log.live[path]} != self._model.batches[user]:
+                raise Violation(f"version {number} adds other rows than batch write {user} has")
+            return
+        if not before.lost:
+            raise Violation(f"version {number} adds batch write {user}, which is in version {before.version}")
+        if None not in (who, before.writer) and who.name != before.writer:  # type: ignore[union-attr]
+            raise Violation(f"version {number} adds batch write {user} again, which is not the affair of {who}")
+        # Somebody may have compacted some of its files before.
+        there = {path for path in before.files if path in log.ever_added} - set(added)
+        if there | set(added) != before.files:
+            raise Violation(f"version {number} adds other files of batch write {user} than were lost")
+        if self._is_written_by_others(user, before):
+            raise Violation(f"version {number} adds batch write {user} again, though others have written the same")
+
+    def committed(
+        self, number: int, user: str, added: Iterable[str], marks: dict[str, int], who: Process | None
+    ) -> None:
+        now, before = self._world.loop.now, self.written.get(user)
+        if before is None:
+            writer = None if who is None else who.name
+            self.written[user] = Written(number, now, writer, frozenset(added), dict(marks))
+            self._world.count("batch writes committed")
+        else:
+            self.written[user] = replace(before, version=number, landed_ms=now, gone_ms=None, lost=False)
+            self._world.count("batch writes committed again")
+
+    def rewritten(self) -> None:
+        """A version was written over."""
+        now, named = self._world.loop.now, self._model.log.ever_added.keys()
+        for user, each in self.written.items():
+            lost = not named >= each.files
+            gone_ms = (now if each.gone_ms is None else each.gone_ms) if lost or self._is_unmarked(each) else None
+            self._world.count("times that a batch write was lost", int(lost and not each.lost))
+            self.written[user] = replace(each, gone_ms=gone_ms, lost=lost)
+
+    def is_there_without_a_mark(self, application: str, version: int) -> bool:
+        """Whether rows are in the table that `application` has written as this version, which nobody can know."""
+        rows = self._model.log.rows
+        return any(
+            each.txns.get(application) == version and any(row in rows for row in self._model.batches[user])
+            for user, each in self.written.items()
+            if self._is_unmarked(each)
+        )
+
+    def _is_unmarked(self, written: Written) -> bool:
+        marks = self._model.log.marks
+        return any(marks.get(app, -1) < version for app, version in written.txns.items())
+
+    def tidied(self, process: Process, began_ms: int) -> None:
+        """The process has looked after what it wrote, since `began_ms`, and nothing went wrong meanwhile."""
+        now = self._world.loop.now
+        for user, each in self.written.items():
+            known = each.answered_ms is not None and each.answered_ms <= began_ms and each.writer == process.name
+            noticed = each.gone_ms is not None and each.gone_ms <= began_ms
+            left = each.lost or self._is_unmarked(each)
+            if not (known and noticed and left) or now - each.landed_ms > REMEMBERED_MS:
+                continue
+            untold = self._world.counts.get("log versions cleaned up")
+            vacuumed = not self._model.vacuumed.keys().isdisjoint(each.files)
+            if not (untold or vacuumed) and not self._is_written_by_others(user, each):
+                raise Violation(f"batch write {user} or its mark is lost, and {process.name} does not make up for it")
+
+    def _is_written_by_others(self, user: str, written: Written) -> bool:
+        """Whether another version has what `txnAppId` and `txnVersion` name."""
+        return any(
+            info.get("txnId") != user and app not in info.get("lakecommit", {}).get("kept", ())
+            for app, version in written.txns.items()
+            for info in self._versions_with(app, version)
+        )
+
+    def _versions_with(self, app: str, version: int) -> Iterable[dict[str, Any]]:
+        for body in self._model.log.bodies:
+            actions = self._world.format.actions(body)
+            if any(
+                action["txn"]["appId"] == app and action["txn"]["version"] == version
+                for action in actions
+                if "txn" in action
+            ):
+                yield next((action["commitInfo"] for action in actions if "commitInfo" in action), {})

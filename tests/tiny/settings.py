@@ -1,0 +1,14 @@
+"""What users of the tiny format may set: nothing."""
+
+from __future__ import annotations
+
+from lakecommit.formats.settings import FormatSettings
+
+SETTINGS = FormatSettings(
+    title="Tiny",
+    property_prefix="tiny.",
+    check_properties=lambda properties: None,
+    session_settings={},
+    taken_once={},
+    page="",
+)

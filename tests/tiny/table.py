@@ -1,0 +1,236 @@
+"""The tiny format's verbs. Whatever is asked of the log is read from its first version on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lakecommit.clock import Clock, Moment
+from lakecommit.errors import ContradictoryState, SchemaMismatch
+from lakecommit.formats.base import (
+    NO_PROPERTIES,
+    Committed,
+    FormatStore,
+    HistoryEntry,
+    Holding,
+    LogAttempts,
+    Moved,
+    TableFormat,
+    TableState,
+    VersionTag,
+    WritePlan,
+    check_change,
+    made_anew,
+)
+from lakecommit.formats.change import Change, runs_of
+from lakecommit.model import AttemptId, CommitUser, Marks, own_mark_id
+from lakecommit.schema import parse
+from lakecommit.storage.base import Found, List, NotModified
+from lakecommit.storage.once import Mine, create_once
+
+from .version import LOG, TinyState, after, body_of, first_body, held_by, kind_of, path_of
+
+LOOK_AGAIN_MS = 10_000
+
+
+async def is_at(store: List) -> bool:
+    async for page in store.list(LOG):
+        if page:
+            return True
+    return False
+
+
+def open_format(
+    store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
+) -> TableFormat:
+    return TinyFormat(store, clock=clock, new_id=new_id, random=random)
+
+
+class TinyFormat:
+    name = "tiny"
+    mark_retention = "tiny.markRetention"
+
+    def __init__(
+        self, store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._new_id = new_id
+        self._random = random
+
+    @property
+    def location(self) -> str:
+        return self._store.location
+
+    async def open(self) -> TinyState | None:
+        found = await self._get(0)
+        looked = Moment.of(self._clock)
+        return None if found is None else await self._forward(after(None, found.body, found.etag, looked))
+
+    async def create(self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]) -> TinyState:
+        table = {"id": self._new_id(), "schema": schema, "partition_columns": list(partition_columns)}
+        now = Moment.of(self._clock)
+        body = first_body(table, self._new_id(), now)
+        outcome = await self._create(0, body)
+        if isinstance(outcome, Mine):
+            return after(None, body, outcome.etag, now)
+        return await self._forward(after(None, outcome.body, outcome.etag, now))
+
+    async def look(self, state: TableState) -> TinyState:
+        return await self._forward(await self._confirm(_tiny(state)))
+
+    async def follow(self, state: TableState) -> AsyncIterator[TinyState]:
+        found: TinyState | None = await self._confirm(_tiny(state))
+        while found is not None:
+            yield found
+            found = await self._next(found)
+
+    def plan(
+        self,
+        state: TableState | None,
+        schema: str,
+        partition_columns: tuple[str, ...] | None,
+        properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> WritePlan:
+        if state is None:
+            return WritePlan(schema, partition_columns or (), (), None)
+        if partition_columns not in (None, state.partition_columns):
+            raise SchemaMismatch(f"{self.location} is partitioned by {state.partition_columns}")
+        self._compare(schema, state)
+        # Rows need not have all columns, and whoever reads finds nulls in the others.
+        whole = len(parse(schema).fields) == len(parse(state.schema).fields)
+        return WritePlan(state.schema if whole else schema, state.partition_columns, (), state.table_id)
+
+    def check(self, state: TableState, plan: WritePlan, accepted_id: str | None = None) -> None:
+        if plan.table_id not in (None, state.table_id) and accepted_id != state.table_id:
+            raise made_anew(self.location, plan.table_id or "", state.table_id)
+        self._compare(plan.schema, state)
+
+    async def commit(self, state: TableState, change: Change) -> Committed | Moved:
+        before = _tiny(state)
+        check_change(before, change)
+        if before.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
+            # Somebody may have dropped the table, so that any version is free.
+            before = await self._confirm(before)
+        now = Moment.of(self._clock)
+        body = body_of(change, now)
+        outcome = await self._create(before.version + 1, body)
+        if isinstance(outcome, Mine):
+            return Committed(after(before, body, outcome.etag, now))
+        theirs = after(before, outcome.body, outcome.etag, now)
+        if json.loads(outcome.body)["id"] == change.id:
+            return Committed(theirs)
+        return Moved(await self._forward(theirs))
+
+    async def named(self, paths: Collection[str]) -> frozenset[str]:
+        return frozenset(paths) & {path for said in await self._all() for path in _paths(said)}
+
+    async def ever_named(self, attempts: Collection[AttemptId]) -> LogAttempts:
+        paths = [path for said in await self._all() for path in _paths(said)]
+        found = {name.split("-")[2] for name in map(_base, paths) if name.count("-") == 3}
+        return LogAttempts(frozenset(each for each in attempts if each in found), whole=True)
+
+    async def ever_named_files(self, paths: Collection[str]) -> frozenset[str]:
+        return await self.named(paths)
+
+    async def removed_since(self, head: int, own: Marks, user: CommitUser, sealed_ms: int) -> frozenset[str] | None:
+        return frozenset(_base(path) for said in await self._all() for path in said.get("removes", ()))
+
+    async def tags(self, first: int) -> Sequence[VersionTag]:
+        pages = [page async for page in self._store.list(LOG, start_after=path_of(first - 1) if first > 0 else None)]
+        infos = [info for page in pages for info in page]
+        return [VersionTag(int(_base(info.path)), info.etag, info.modified_ms) for info in infos]
+
+    async def holding(self, version: int, user: CommitUser) -> Holding | None:
+        found = await self._get(version)
+        if found is None:
+            return None
+        said = json.loads(found.body)
+        own = dict(said.get("marks", ())).get(own_mark_id(user))
+        return Holding(found.etag, runs_of(kind_of(said), held_by(said, user), own), own)
+
+    async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
+        said = [each for each in await self._all() if application_id not in each.get("kept", ())]
+        marks = [dict(each.get("marks", ())).get(application_id, -1) for each in said]
+        return frozenset(mark for mark in marks if mark > after)
+
+    async def oldest_mark(self, application_id: str) -> int | None:
+        return None
+
+    async def see_vacuums(self, state: TableState, since_ms: int) -> TableState:
+        return state
+
+    async def history(self, limit: int) -> Sequence[HistoryEntry]:
+        said = list(enumerate(await self._all()))
+        return [HistoryEntry(number, each["at_ms"], each["kind"], id=each["id"]) for number, each in said[::-1][:limit]]
+
+    async def query_names(self, newest: int, queries: Collection[CommitUser]) -> Mapping[CommitUser, str]:
+        names: dict[CommitUser, str] = {}
+        for said in (await self._all())[: newest + 1]:
+            for user in queries:
+                held = held_by(said, user)
+                if held is not None and held.name is not None:
+                    names[user] = held.name
+        return names
+
+    def sweep(self, older_than_ms: int, *, apply: bool) -> int:
+        return 0
+
+    async def _create(self, version: int, body: bytes) -> Any:
+        return await create_once(self._store, path_of(version), body, clock=self._clock, random=self._random)
+
+    async def _get(self, version: int) -> Found | None:
+        found = await self._store.get(path_of(version))
+        return found if isinstance(found, Found) else None
+
+    async def _next(self, state: TinyState) -> TinyState | None:
+        looked, found = Moment.of(self._clock), await self._get(state.version + 1)
+        return None if found is None else after(state, found.body, found.etag, looked)
+
+    async def _forward(self, state: TinyState) -> TinyState:
+        while (newer := await self._next(state)) is not None:
+            state = newer
+        return state
+
+    async def _confirm(self, state: TinyState) -> TinyState:
+        """Raises where the version of `state` is not what it was: nobody writes over versions here."""
+        looked = Moment.of(self._clock)
+        found = await self._store.get(path_of(state.version), known_etag=state.etag)
+        if isinstance(found, NotModified):
+            return replace(state, looked=looked)
+        if isinstance(found, Found) and after(state, found.body, found.etag, looked).digest == state.digest:
+            return replace(state, etag=found.etag, looked=looked)
+        newest = await self.open()
+        if newest is not None and newest.table_id != state.table_id:
+            raise made_anew(self.location, state.table_id, newest.table_id)
+        raise ContradictoryState(f"{self.location} is not the table that was read before; use a new checkpointLocation")
+
+    async def _all(self) -> list[dict[str, Any]]:
+        state = await self.open()
+        numbers = range(0 if state is None else state.version + 1)
+        found = await asyncio.gather(*map(self._get, numbers))
+        return [json.loads(each.body) for each in found if each is not None]
+
+    def _compare(self, schema: str, state: TableState) -> None:
+        table = {field.name: field.type for field in parse(state.schema).fields}
+        other = {field.name: field.type for field in parse(schema).fields}
+        wrong = [name for name, type_ in other.items() if table.get(name) != type_]
+        if wrong:
+            gone = "; ".join(f"{name} is no longer in the table" for name in wrong)
+            raise SchemaMismatch(f"the data does not fit {self.location}: {gone}")
+
+
+def _tiny(state: TableState) -> TinyState:
+    assert isinstance(state, TinyState)
+    return state
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _paths(said: Mapping[str, Any]) -> list[str]:
+    return [*(each["path"] for each in said.get("adds", ())), *said.get("removes", ())]
