@@ -30,7 +30,7 @@ from rich.table import Table
 from lakecommit import schema as schemas
 from lakecommit.clock import SystemClock
 from lakecommit.formats.base import WritePlan
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, TaskId
+from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 from lakecommit.schema import Field, Primitive, Struct
 from lakecommit.state.codec import decode_manifest
 from lakecommit.storage.location import open_store
@@ -187,7 +187,7 @@ def _plan(case: Case) -> WritePlan:
 
 
 def _attempt(epoch: int) -> Attempt:
-    return Attempt(CommitUser("memory"), Epoch(epoch), TaskId(0), AttemptId(f"{epoch:032x}"))
+    return Attempt(QueryId("memory"), Epoch(epoch), TaskId(0), AttemptId(f"{epoch:032x}"))
 
 
 def peak_bytes() -> int:

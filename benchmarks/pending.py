@@ -34,7 +34,7 @@ from lakecommit.clock import SystemClock
 from lakecommit.committing.table import TableCommitter
 from lakecommit.formats.base import TableState
 from lakecommit.formats.delta import DeltaFormat
-from lakecommit.model import Attempt, AttemptId, CommitUser, DataFile, Epoch, Manifest, Seal, TaskId, Totals, Winner
+from lakecommit.model import Attempt, AttemptId, DataFile, Epoch, Manifest, QueryId, Seal, TaskId, Totals, Winner
 from lakecommit.progress.observer import Observer, Snapshot
 from lakecommit.progress.settings import TableSettings
 from lakecommit.state import codec, layout
@@ -50,7 +50,7 @@ SCHEMA = json.dumps(
     }
 )
 SETTINGS = TableSettings(partition_columns=("region",), properties={})
-QUERY = CommitUser("5e1f0a52-7c55-4c62-9f10-000000000000")
+QUERY = QueryId("5e1f0a52-7c55-4c62-9f10-000000000000")
 FILES_PER_EPOCH = 1000
 BOUND_MIB = 150
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NewType
 
-CommitUser = NewType("CommitUser", str)
+QueryId = NewType("QueryId", str)
 Epoch = NewType("Epoch", int)
 TaskId = NewType("TaskId", int)
 AttemptId = NewType("AttemptId", str)
@@ -27,7 +27,7 @@ RELEASE_AGE_MS = 2 * UPLOAD_DEADLINE_MS
 class Attempt:
     """One try at one task of one epoch; every name that it writes carries all four parts."""
 
-    user: CommitUser
+    query: QueryId
     epoch: Epoch
     task: TaskId
     id: AttemptId
@@ -112,13 +112,13 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The decision which attempt won each task of an epoch. `previous` is the digest of the user's seal before.
+    """The decision which attempt won each task of an epoch. `previous` is the digest of the query's seal before.
 
     What follows `sealed_ms` is what a restart has to know without reading manifests: how much the winners wrote, the
     query's watermark after the epoch (microseconds since the Unix epoch), and the part of its backlog that lies ahead.
     """
 
-    user: CommitUser
+    query: QueryId
     epoch: Epoch
     winners: tuple[Winner, ...]
     previous: bytes | None
@@ -167,7 +167,7 @@ class Marks:
 class Pending:
     """A sealed epoch (or a batch write) that no snapshot holds yet, with the files of its winners."""
 
-    user: CommitUser
+    query: QueryId
     epoch: Epoch
     plan: str | None
     files: tuple[DataFile, ...]
@@ -177,11 +177,11 @@ class Pending:
         return Totals.of(self.files)
 
 
-def is_batch(user: CommitUser) -> bool:
-    """Whether a commit user is a batch write. A stream that has sealed nothing yet would look the same otherwise."""
-    return user.startswith(BATCH_PREFIX)
+def is_batch(query: QueryId) -> bool:
+    """Whether a query is a batch write. A stream that has sealed nothing yet would look the same otherwise."""
+    return query.startswith(BATCH_PREFIX)
 
 
-def own_mark_id(user: CommitUser) -> str:
+def own_mark_id(query: QueryId) -> str:
     """The application id of the mark that only lakecommit moves."""
-    return OWN_MARK_PREFIX + user
+    return OWN_MARK_PREFIX + query

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 
 _FILE_SOURCE = "FileStreamSource"
 _LOG_OFFSET = re.compile(r'\{"logOffset":([0-9]+)\}')
@@ -52,13 +52,13 @@ def field_of(instance: Any, name: str) -> Any:
     return field.get(instance)
 
 
-def epoch_offsets(spark: SparkSession, user: CommitUser, epoch: Epoch, *, with_latest: bool) -> EpochOffsets:
+def epoch_offsets(spark: SparkSession, query: QueryId, epoch: Epoch, *, with_latest: bool) -> EpochOffsets:
     """The offsets of the epoch that the query is in."""
     try:
-        query = spark.streams.get(user)
-        if query is None:
+        running = spark.streams.get(query)
+        if running is None:
             return EpochOffsets()
-        execution = query._jsq.streamingQuery()
+        execution = running._jsq.streamingQuery()
         entry = execution.offsetLog().get(int(epoch))
         if entry.isEmpty():
             return EpochOffsets()
@@ -66,14 +66,14 @@ def epoch_offsets(spark: SparkSession, user: CommitUser, epoch: Epoch, *, with_l
         planned = tuple(_text(offsets.apply(index)) for index in range(offsets.length()))
         fingerprint = _fingerprint(spark, execution, planned)
     except Exception as error:
-        _log.info("the planned offsets of query %s cannot be read: %s", user, type(error).__name__)
+        _log.info("the planned offsets of query %s cannot be read: %s", query, type(error).__name__)
         return EpochOffsets()
     if not with_latest:
         return EpochOffsets(fingerprint, planned)
     try:
         return EpochOffsets(fingerprint, planned, _latest(execution, epoch, planned))
     except Exception as error:
-        _log.info("what the sources of query %s have cannot be read: %s", user, type(error).__name__)
+        _log.info("what the sources of query %s have cannot be read: %s", query, type(error).__name__)
         return EpochOffsets(fingerprint, planned, ())
 
 

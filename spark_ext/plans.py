@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 
 # How sources such as Delta's and that of files describe themselves: DeltaSource[s3a://bucket/table].
 _SOURCE = re.compile(r"\w+\[(.+)\]")
@@ -31,13 +31,13 @@ def batch_reads(spark: SparkSession, execution: str) -> Sequence[str] | None:
         return None
 
 
-def stream_reads(spark: SparkSession, user: CommitUser) -> Sequence[str] | None:
+def stream_reads(spark: SparkSession, query: QueryId) -> Sequence[str] | None:
     """The same for a query that runs, by the plan that all of its epochs have."""
     try:
-        query = spark.streams.get(user)
-        return None if query is None else _locations(query._jsq.streamingQuery().logicalPlan())
+        running = spark.streams.get(query)
+        return None if running is None else _locations(running._jsq.streamingQuery().logicalPlan())
     except Exception as error:
-        _log.info("what query %s reads cannot be known: %s", user, type(error).__name__)
+        _log.info("what query %s reads cannot be known: %s", query, type(error).__name__)
         return None
 
 

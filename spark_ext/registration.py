@@ -22,7 +22,7 @@ from pyspark.sql.streaming.listener import (
 
 from lakecommit.errors import InvalidInput
 from lakecommit.listening.api import CommitListener, check_listeners
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 from lakecommit.options.process import process_options
 from lakecommit.service.dispatch import Committers
 from lakecommit.service.server import ADDRESS_VARIABLE, SESSION_VARIABLE, CommitterService
@@ -140,15 +140,15 @@ class _QueryListener(StreamingQueryListener):
         self._session_id = session_id
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
-        user, sessions, service = CommitUser(str(event.id)), self._driver.sessions, self._driver.service
-        sessions.started(self._session_id, user, str(event.runId), event.name)
-        service.begin_run(user)
+        query, sessions, service = QueryId(str(event.id)), self._driver.sessions, self._driver.service
+        sessions.started(self._session_id, query, str(event.runId), event.name)
+        service.begin_run(query)
         # On this thread, which stands for the query's own: a checkpoint that does not answer holds up no other query.
         spark = sessions.session(self._session_id)
         try:
-            restart = restart_of(spark, user, sessions.defaults(self._session_id))
+            restart = restart_of(spark, query, sessions.defaults(self._session_id))
             if restart is not None and service.resume(restart) and restart.repeated is not None:
-                log_as_committed(spark, user, restart.repeated)
+                log_as_committed(spark, query, restart.repeated)
         finally:
             keep_listening(spark)
 
@@ -159,9 +159,9 @@ class _QueryListener(StreamingQueryListener):
         pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's name)
-        user = CommitUser(str(event.id))
-        if self._driver.sessions.ended(user, str(event.runId)):
-            self._driver.service.end_run(user)
+        query = QueryId(str(event.id))
+        if self._driver.sessions.ended(query, str(event.runId)):
+            self._driver.service.end_run(query)
 
 
 def _bound_transfer(spark: SparkSession) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.service.dispatch import Restart
 from lakecommit.spark_ext.offsets import entries, epoch_offsets, field_of
 from lakecommit.spark_ext.source import LakecommitDataSource
@@ -34,32 +34,32 @@ _SINK_HISTORY = "spark.sql.streaming.queryEvolution.enableSinkEvolution"
 _log = logging.getLogger("lakecommit.spark_ext")
 
 
-def restart_of(spark: SparkSession, user: CommitUser, defaults: Mapping[str, str]) -> Restart | None:
+def restart_of(spark: SparkSession, query: QueryId, defaults: Mapping[str, str]) -> Restart | None:
     """What is known of a run that is about to begin; None where the query is new, or writes with another sink."""
     try:
-        execution = _execution(spark, user)
+        execution = _execution(spark, query)
         planned = execution.offsetLog().getLatestBatchId() if execution is not None else None
         if planned is None or planned.isEmpty():
             return None
         options, epoch = everywhere(entries(field_of(execution, "extraOptions"))), Epoch(planned.get())
-        restart = Restart(user, options, defaults, name=execution.name())
+        restart = Restart(query, options, defaults, name=execution.name())
         if not _may_be_left_out(spark, execution, epoch):
             return restart
-        offsets = epoch_offsets(spark, user, epoch, with_latest=False).fingerprint
+        offsets = epoch_offsets(spark, query, epoch, with_latest=False).fingerprint
         return replace(restart, repeated=epoch, offsets=offsets)
     except Exception as error:
-        _log.info("the checkpoint of query %s cannot be read: %s", user, type(error).__name__)
+        _log.info("the checkpoint of query %s cannot be read: %s", query, type(error).__name__)
         return None
 
 
-def log_as_committed(spark: SparkSession, user: CommitUser, epoch: Epoch) -> None:
+def log_as_committed(spark: SparkSession, query: QueryId, epoch: Epoch) -> None:
     """Adds the epoch to Spark's commit log. Precondition: it is sealed, and `restart_of` has named it."""
     try:
-        execution = _execution(spark, user)
+        execution = _execution(spark, query)
         if execution is not None and execution.commitLog().add(int(epoch), _done_entry(spark)):
-            _log.info("epoch %d of query %s is sealed, so that Spark does not run it again", epoch, user)
+            _log.info("epoch %d of query %s is sealed, so that Spark does not run it again", epoch, query)
     except Exception as error:
-        _log.info("epoch %d of query %s is run again: %s", epoch, user, type(error).__name__)
+        _log.info("epoch %d of query %s is run again: %s", epoch, query, type(error).__name__)
 
 
 def keep_listening(spark: SparkSession) -> None:
@@ -70,10 +70,10 @@ def keep_listening(spark: SparkSession) -> None:
     jvm.java.lang.Thread.interrupted()
 
 
-def _execution(spark: SparkSession, user: CommitUser) -> Any:
+def _execution(spark: SparkSession, query: QueryId) -> Any:
     """The query as Spark runs it; None where it is none of ours."""
-    query = spark.streams.get(user)
-    execution = None if query is None else query._jsq.streamingQuery()
+    running = spark.streams.get(query)
+    execution = None if running is None else running._jsq.streamingQuery()
     if execution is None or execution.getClass().getSimpleName() != _EXECUTION:
         return None
     sink = execution.sink()

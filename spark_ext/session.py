@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from lakecommit.formats.registry import format_named
 from lakecommit.formats.settings import FormatSettings
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.options.declarations import SESSION_PREFIX
 from lakecommit.options.parsing import parse_options
 from lakecommit.service.dispatch import Facts
@@ -27,10 +27,10 @@ class SparkSessions:
         self._lock = threading.Lock()
         self._sessions: dict[str, SparkSession] = {}
         self._defaults: dict[str, Mapping[str, str]] = {}
-        self._runs: dict[CommitUser, str] = {}
-        self._names: dict[CommitUser, str] = {}
-        self._latest_known: dict[CommitUser, str] = {}
-        self._reads: dict[CommitUser, Sequence[str] | None] = {}
+        self._runs: dict[QueryId, str] = {}
+        self._names: dict[QueryId, str] = {}
+        self._latest_known: dict[QueryId, str] = {}
+        self._reads: dict[QueryId, Sequence[str] | None] = {}
         # py4j keeps a connection for each thread that calls: one for all requests, not one for each.
         self._jvm = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lakecommit-py4j")
 
@@ -38,8 +38,8 @@ class SparkSessions:
         with self._lock:
             self._sessions[session_id] = spark
             active = spark.streams.active
-            self._runs.update({CommitUser(str(query.id)): str(query.runId) for query in active})
-            self._names.update({CommitUser(str(query.id)): query.name for query in active if query.name})
+            self._runs.update({QueryId(str(query.id)): str(query.runId) for query in active})
+            self._names.update({QueryId(str(query.id)): query.name for query in active if query.name})
 
     def id_of(self, spark: SparkSession) -> str | None:
         """The id under which a session was added; several Python objects may stand for one session."""
@@ -47,25 +47,25 @@ class SparkSessions:
             known = self._sessions.items()
             return next((key for key, each in known if each._jsparkSession.equals(spark._jsparkSession)), None)
 
-    def started(self, session_id: str, user: CommitUser, run: str, name: str | None) -> None:
+    def started(self, session_id: str, query: QueryId, run: str, name: str | None) -> None:
         """A run begins, with the settings that its session has at this moment: as in Spark, they hold until it ends."""
         self._read_defaults(session_id)
         with self._lock:
-            self._runs[user] = run
-            self._names.pop(user, None)
+            self._runs[query] = run
+            self._names.pop(query, None)
             if name:
-                self._names[user] = name
-            self._reads.pop(user, None)
+                self._names[query] = name
+            self._reads.pop(query, None)
 
-    def ended(self, user: CommitUser, run: str) -> bool:
+    def ended(self, query: QueryId, run: str) -> bool:
         """False where a new run of the same query has begun meanwhile: Spark tells of an end late."""
         with self._lock:
-            if self._runs.get(user) != run:
+            if self._runs.get(query) != run:
                 return False
-            del self._runs[user]
-            self._names.pop(user, None)
-            self._latest_known.pop(user, None)
-            self._reads.pop(user, None)
+            del self._runs[query]
+            self._names.pop(query, None)
+            self._latest_known.pop(query, None)
+            self._reads.pop(query, None)
             return True
 
     def session(self, session_id: str) -> SparkSession:
@@ -81,8 +81,8 @@ class SparkSessions:
             queries, names = sorted(self._runs), dict(self._names)
         if spark is None:
             return Facts(queries=queries)
-        user = _query_of(request) if request.verb is Verb.COMMIT_EPOCH else None
-        offsets = EpochOffsets() if user is None else self._offsets(spark, user, Epoch(request.epoch))
+        query = _query_of(request) if request.verb is Verb.COMMIT_EPOCH else None
+        offsets = EpochOffsets() if query is None else self._offsets(spark, query, Epoch(request.epoch))
         if not request.streaming or request.session not in self._defaults:
             self._read_defaults(request.session)
         defaults = self._defaults[request.session]
@@ -92,7 +92,7 @@ class SparkSessions:
             options = parse_options(request.options, streaming=False, defaults=defaults)
             if options.txn_app_id is None:
                 txn = self._jvm.submit(_taken, spark, format_named(options.table_format)).result()
-        reads = self._locations_read(spark, user, request)
+        reads = self._locations_read(spark, query, request)
         return Facts(
             defaults,
             queries,
@@ -104,30 +104,30 @@ class SparkSessions:
             reads=reads,
         )
 
-    def _offsets(self, spark: SparkSession, user: CommitUser, epoch: Epoch) -> EpochOffsets:
+    def _offsets(self, spark: SparkSession, query: QueryId, epoch: Epoch) -> EpochOffsets:
         """What the sources have is asked for until it is known, which is in the first epoch that a run plans itself."""
         with self._lock:
-            run = self._runs.get(user)
-            ask = run is not None and self._latest_known.get(user) != run
-        offsets = self._jvm.submit(epoch_offsets, spark, user, epoch, with_latest=ask).result()
+            run = self._runs.get(query)
+            ask = run is not None and self._latest_known.get(query) != run
+        offsets = self._jvm.submit(epoch_offsets, spark, query, epoch, with_latest=ask).result()
         if run is not None and offsets.latest is not None:
             with self._lock:
-                self._latest_known[user] = run
+                self._latest_known[query] = run
         return offsets
 
-    def _locations_read(self, spark: SparkSession, user: CommitUser | None, request: Request) -> Sequence[str] | None:
+    def _locations_read(self, spark: SparkSession, query: QueryId | None, request: Request) -> Sequence[str] | None:
         """What a write that is committed reads. A query has one plan for all of a run, so it is asked for once."""
         if request.verb is Verb.COMMIT_BATCH and request.execution:
             return self._jvm.submit(batch_reads, spark, request.execution).result()
-        if user is None:
+        if query is None:
             return None
         with self._lock:
-            if user in self._reads:
-                return self._reads[user]
-        reads = self._jvm.submit(stream_reads, spark, user).result()
+            if query in self._reads:
+                return self._reads[query]
+        reads = self._jvm.submit(stream_reads, spark, query).result()
         with self._lock:
-            if user in self._runs:
-                self._reads[user] = reads
+            if query in self._runs:
+                self._reads[query] = reads
         return reads
 
     def _read_defaults(self, session_id: str) -> None:
@@ -143,10 +143,10 @@ def settings_of(spark: SparkSession) -> Mapping[str, str]:
     }
 
 
-def _query_of(request: Request) -> CommitUser | None:
+def _query_of(request: Request) -> QueryId | None:
     """Any report names the query; whether all of them do is the committer's to check."""
     report = next((data for data in request.reports if data), None)
-    return None if report is None else decode_report(report).attempt.user
+    return None if report is None else decode_report(report).attempt.query
 
 
 def _taken(spark: SparkSession, table_format: FormatSettings) -> Mapping[str, str]:

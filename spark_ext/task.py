@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakecommit.clock import SystemClock
 from lakecommit.formats.base import WritePlan
-from lakecommit.model import Attempt, CommitUser, Epoch, Report
+from lakecommit.model import Attempt, Epoch, QueryId, Report
 from lakecommit.options.declarations import Options
 from lakecommit.state import layout
 from lakecommit.storage.base import Store
@@ -32,10 +32,10 @@ def run_task(batches: Iterator[pa.RecordBatch], attempt: Attempt, plan: str, opt
     return write_attempt(batches, attempt, WritePlan.from_json(plan), settings, store, SystemClock())
 
 
-def sealed_already(user: CommitUser, epoch: Epoch, options: Options) -> bool:
+def sealed_already(query: QueryId, epoch: Epoch, options: Options) -> bool:
     """Whether the epoch has a seal: asked by the task itself where no committer could tell it in its plan."""
     store = _store(options.path, options.store_options)
-    return asyncio.run(store.size(layout.seal_path(user, epoch))) is not None
+    return asyncio.run(store.size(layout.seal_path(query, epoch))) is not None
 
 
 def local_dir() -> str | None:

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from lakecommit.errors import ContradictoryState
-from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
+from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, Epoch, QueryId, Report, TaskId
 from lakecommit.options.parsing import parse_options, txn_options
 from lakecommit.service.wire import Answer, Request, Verb
 from lakecommit.spark_ext import committer_link
@@ -41,7 +41,7 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: str) -> None:
         self._schema = schema
         self._options = everywhere(options)
-        self._user = CommitUser(f"{BATCH_PREFIX}{uuid.uuid4()}")
+        self._query = QueryId(f"{BATCH_PREFIX}{uuid.uuid4()}")
         with sentence_first(f"planning {self}"):
             self._planned = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=False)).answer
             # What the session says when the write is committed may be meant for another one.
@@ -55,7 +55,7 @@ class BatchWriter(DataSourceArrowWriter):
             # Inside foreachBatch the streaming properties of the outer query are set; a batch write has its own
             # identity.
             context = _context()
-            attempt = _attempt(self._user, Epoch(0), context)
+            attempt = _attempt(self._query, Epoch(0), context)
             execution = context.getLocalProperty("spark.sql.execution.id") or ""
             if self._planned.skip:
                 return _message(Report(attempt, skipped=True))
@@ -75,7 +75,7 @@ class BatchWriter(DataSourceArrowWriter):
         try:
             committer_link.submit(self._request(Verb.ABORT_BATCH, messages))
         except Exception as error:
-            _log.warning("what batch write %s has staged is left to 'lakecommit clean': %s", self._user, error)
+            _log.warning("what batch write %s has staged is left to 'lakecommit clean': %s", self._query, error)
 
     def _request(self, verb: Verb, messages: Sequence[WriterCommitMessage | None]) -> Request:
         executions = (message.execution for message in messages if isinstance(message, TaskMessage))
@@ -84,7 +84,7 @@ class BatchWriter(DataSourceArrowWriter):
             self._options,
             self._schema,
             streaming=False,
-            user=self._user,
+            query=self._query,
             reports=_reports(messages),
             execution=next(executions, ""),
         )
@@ -109,11 +109,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         with sentence_first(f"a task of {self}"):
             context = _context()
-            user = CommitUser(_property(context, "sql.streaming.queryId"))
+            query = QueryId(_property(context, "sql.streaming.queryId"))
             epoch = Epoch(int(_property(context, "streaming.sql.batchId")))
-            attempt = _attempt(user, epoch, context)
+            attempt = _attempt(query, epoch, context)
             options = parse_options(self._options, streaming=True, defaults=self._planned.defaults)
-            if epoch <= self._planned.done.get(user, -1) or (self._inline and sealed_already(user, epoch, options)):
+            if epoch <= self._planned.done.get(query, -1) or (self._inline and sealed_already(query, epoch, options)):
                 return _message(Report(attempt, skipped=True))
             return _message(run_task(iterator, attempt, self._planned.plan, options))
 
@@ -159,8 +159,8 @@ def _property(context: TaskContext, name: str) -> str:
     return value
 
 
-def _attempt(user: CommitUser, epoch: Epoch, context: TaskContext) -> Attempt:
-    return Attempt(user, epoch, TaskId(context.partitionId()), AttemptId(uuid.uuid4().hex))
+def _attempt(query: QueryId, epoch: Epoch, context: TaskContext) -> Attempt:
+    return Attempt(query, epoch, TaskId(context.partitionId()), AttemptId(uuid.uuid4().hex))
 
 
 def _message(report: Report) -> TaskMessage:

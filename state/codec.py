@@ -10,10 +10,10 @@ from lakecommit.errors import CorruptState
 from lakecommit.model import (
     Attempt,
     AttemptId,
-    CommitUser,
     DataFile,
     Epoch,
     Manifest,
+    QueryId,
     Report,
     Seal,
     TaskId,
@@ -173,7 +173,7 @@ def decode_manifest(data: bytes, name: str) -> Manifest:
 def encode_seal(seal: Seal) -> bytes:
     return SEAL.encode(
         {
-            "user": seal.user,
+            "user": seal.query,
             "epoch": seal.epoch,
             "winners": [
                 {"task": w.task, "attempt": w.attempt, "manifests": w.manifests, "digest": w.digest}
@@ -200,7 +200,7 @@ def decode_seal(data: bytes, name: str) -> Seal:
         _check_counts(SEAL.name, name, winner["manifests"])
     _check_counts(SEAL.name, name, record["files"], record["rows"], record["size_bytes"])
     return Seal(
-        user=CommitUser(record["user"]),
+        query=QueryId(record["user"]),
         epoch=Epoch(record["epoch"]),
         winners=tuple(
             Winner(TaskId(w["task"]), AttemptId(w["attempt"]), w["manifests"], w["digest"]) for w in record["winners"]
@@ -239,12 +239,12 @@ def decode_any(data: bytes, name: str) -> Manifest | Seal:
 
 
 def _attempt_fields(attempt: Attempt) -> dict[str, Any]:
-    return {"user": attempt.user, "epoch": attempt.epoch, "task": attempt.task, "attempt": attempt.id}
+    return {"user": attempt.query, "epoch": attempt.epoch, "task": attempt.task, "attempt": attempt.id}
 
 
 def _attempt(record: dict[str, Any], kind: str, name: str) -> Attempt:
     attempt = Attempt(
-        CommitUser(record["user"]), Epoch(record["epoch"]), TaskId(record["task"]), AttemptId(record["attempt"])
+        QueryId(record["user"]), Epoch(record["epoch"]), TaskId(record["task"]), AttemptId(record["attempt"])
     )
     if not layout.is_attempt(attempt):
         raise damaged(kind, name, f"{attempt} is no attempt")

@@ -1,9 +1,9 @@
 """The grammar of every name that lakecommit writes below a table.
 
     <partition dirs>/<epoch>-<task>-<attempt>-<n>.parquet                 a data file
-    _lakecommit/users/<user>/writers/<epoch>/<task>-<attempt>[-<n>].avro  a manifest (no number for the first)
-    _lakecommit/users/<user>/seals/<epoch>.avro                           a seal
-    _lakecommit/users/<user>/listeners/<name>/<number>.json               how far a listener was told, and its state
+    _lakecommit/users/<query>/writers/<epoch>/<task>-<attempt>[-<n>].avro  a manifest (no number for the first)
+    _lakecommit/users/<query>/seals/<epoch>.avro                           a seal
+    _lakecommit/users/<query>/listeners/<name>/<number>.json               how far a listener was told, and its state
 
 Epochs and numbers have twenty digits, so that a listing is ordered by them. Attempts are 32 hexadecimal digits, so that
 every name parses in one way only. Names are checked when they are made and again when they are read.
@@ -14,73 +14,73 @@ from __future__ import annotations
 import re
 
 from lakecommit.errors import CorruptState
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, TaskId
+from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 
 ROOT = "_lakecommit"
 MAX_EPOCH = 2**63 - 1
 
-_USER = re.compile(r"[0-9A-Za-z-]{1,64}")
+_QUERY = re.compile(r"[0-9A-Za-z-]{1,64}")
 _ATTEMPT = re.compile(r"[0-9a-f]{32}")
 _MANIFEST = re.compile(
     rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/writers/([0-9]{{20}})/(0|[1-9][0-9]{{0,9}})-([0-9a-f]{{32}})(?:-([1-9][0-9]{{0,9}}))?\.avro"
 )
-_USER_STATE = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/(?:writers|seals|listeners)/")
+_QUERY_STATE = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/(?:writers|seals|listeners)/")
 _PLACE = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/listeners/([0-9A-Za-z-]{{1,64}})/([0-9]{{20}})\.json")
 _SEAL = re.compile(rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/seals/([0-9]{{20}})\.avro")
 
 
-def users_prefix() -> str:
+def queries_prefix() -> str:
     return f"{ROOT}/users"
 
 
-def user_prefix(user: CommitUser) -> str:
-    return f"{ROOT}/users/{_checked_user(user)}"
+def query_prefix(query: QueryId) -> str:
+    return f"{ROOT}/users/{_checked_query(query)}"
 
 
-def parse_user(path: str) -> CommitUser | None:
+def parse_query(path: str) -> QueryId | None:
     """Whose state an object is, None where its name is not of anybody's."""
-    match = _USER_STATE.match(path)
-    return None if match is None else CommitUser(match[1])
+    match = _QUERY_STATE.match(path)
+    return None if match is None else QueryId(match[1])
 
 
-def writers_prefix(user: CommitUser, epoch: Epoch | None = None) -> str:
-    """The directory of a user's manifests, or of one epoch's."""
-    directory = f"{ROOT}/users/{_checked_user(user)}/writers"
+def writers_prefix(query: QueryId, epoch: Epoch | None = None) -> str:
+    """The directory of a query's manifests, or of one epoch's."""
+    directory = f"{ROOT}/users/{_checked_query(query)}/writers"
     return directory if epoch is None else f"{directory}/{_digits(epoch)}"
 
 
-def seals_prefix(user: CommitUser) -> str:
-    return f"{ROOT}/users/{_checked_user(user)}/seals"
+def seals_prefix(query: QueryId) -> str:
+    return f"{ROOT}/users/{_checked_query(query)}/seals"
 
 
-def seal_path(user: CommitUser, epoch: Epoch) -> str:
-    return f"{seals_prefix(user)}/{_digits(epoch)}.avro"
+def seal_path(query: QueryId, epoch: Epoch) -> str:
+    return f"{seals_prefix(query)}/{_digits(epoch)}.avro"
 
 
-def listeners_prefix(user: CommitUser) -> str:
-    return f"{ROOT}/users/{_checked_user(user)}/listeners"
+def listeners_prefix(query: QueryId) -> str:
+    return f"{ROOT}/users/{_checked_query(query)}/listeners"
 
 
-def places_prefix(user: CommitUser, name: str) -> str:
+def places_prefix(query: QueryId, name: str) -> str:
     """The directory of one listener's places."""
     if not is_listener_name(name):
         raise ValueError(f"not a listener's name: {name!r}")
-    return f"{listeners_prefix(user)}/{name}"
+    return f"{listeners_prefix(query)}/{name}"
 
 
-def place_path(user: CommitUser, name: str, number: int) -> str:
-    return f"{places_prefix(user, name)}/{number:020d}.json"
+def place_path(query: QueryId, name: str, number: int) -> str:
+    return f"{places_prefix(query, name)}/{number:020d}.json"
 
 
 def is_listener_name(name: str) -> bool:
-    """Up to 64 letters, digits and hyphens, as of a commit user."""
-    return _USER.fullmatch(name) is not None
+    """Up to 64 letters, digits and hyphens, as of a query."""
+    return _QUERY.fullmatch(name) is not None
 
 
 def is_attempt(attempt: Attempt) -> bool:
     """Whether objects can have its name."""
     return (
-        _USER.fullmatch(attempt.user) is not None
+        _QUERY.fullmatch(attempt.query) is not None
         and 0 <= attempt.epoch <= MAX_EPOCH
         and 0 <= attempt.task < 10**10
         and _ATTEMPT.fullmatch(attempt.id) is not None
@@ -90,7 +90,7 @@ def is_attempt(attempt: Attempt) -> bool:
 def manifest_path(attempt: Attempt, number: int) -> str:
     _check_attempt(attempt)
     suffix = f"-{number}" if number else ""
-    return f"{writers_prefix(attempt.user, attempt.epoch)}/{attempt.task}-{attempt.id}{suffix}.avro"
+    return f"{writers_prefix(attempt.query, attempt.epoch)}/{attempt.task}-{attempt.id}{suffix}.avro"
 
 
 def data_file_name(attempt: Attempt, number: int) -> str:
@@ -104,22 +104,22 @@ def parse_manifest_path(path: str) -> tuple[Attempt, int] | None:
     match = _MANIFEST.fullmatch(path)
     if match is None or int(match[2]) > MAX_EPOCH:
         return None
-    user, epoch, task, attempt, number = match.groups()
-    owner = Attempt(CommitUser(user), Epoch(int(epoch)), TaskId(int(task)), AttemptId(attempt))
+    query, epoch, task, attempt, number = match.groups()
+    owner = Attempt(QueryId(query), Epoch(int(epoch)), TaskId(int(task)), AttemptId(attempt))
     return owner, int(number or 0)
 
 
-def parse_seal_path(path: str) -> tuple[CommitUser, Epoch] | None:
+def parse_seal_path(path: str) -> tuple[QueryId, Epoch] | None:
     match = _SEAL.fullmatch(path)
     if match is None or int(match[2]) > MAX_EPOCH:
         return None
-    return CommitUser(match[1]), Epoch(int(match[2]))
+    return QueryId(match[1]), Epoch(int(match[2]))
 
 
-def parse_place_path(path: str) -> tuple[CommitUser, str, int] | None:
-    """The user, the listener's name and the number; None where the name is not a place's."""
+def parse_place_path(path: str) -> tuple[QueryId, str, int] | None:
+    """The query, the listener's name and the number; None where the name is not a place's."""
     match = _PLACE.fullmatch(path)
-    return None if match is None else (CommitUser(match[1]), match[2], int(match[3]))
+    return None if match is None else (QueryId(match[1]), match[2], int(match[3]))
 
 
 def check_data_path(path: str, attempt: Attempt) -> None:
@@ -148,10 +148,10 @@ def _digits(epoch: Epoch) -> str:
     return f"{epoch:020d}"
 
 
-def _checked_user(user: CommitUser) -> str:
-    if _USER.fullmatch(user) is None:
-        raise ValueError(f"not a commit user: {user!r}")
-    return user
+def _checked_query(query: QueryId) -> str:
+    if _QUERY.fullmatch(query) is None:
+        raise ValueError(f"not a query: {query!r}")
+    return query
 
 
 def _check_attempt(attempt: Attempt) -> None:

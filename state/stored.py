@@ -16,10 +16,10 @@ from lakecommit.model import (
     BATCH_PREFIX,
     RELEASE_AGE_MS,
     Attempt,
-    CommitUser,
     Epoch,
     Manifest,
     Pending,
+    QueryId,
     Seal,
     SealedEpoch,
     Winner,
@@ -92,10 +92,10 @@ class ManifestMissing(CorruptState):
         self.epoch = epoch
 
 
-async def list_sealed_epochs(store: List, user: CommitUser, start_after: str | None = None) -> list[Epoch]:
+async def list_sealed_epochs(store: List, query: QueryId, start_after: str | None = None) -> list[Epoch]:
     """Epochs that have a seal, in order, those after the path `start_after`."""
     epochs = []
-    async for page in store.list(layout.seals_prefix(user), start_after=start_after):
+    async for page in store.list(layout.seals_prefix(query), start_after=start_after):
         for info in page:
             parsed = layout.parse_seal_path(info.path)
             if parsed is not None:
@@ -103,47 +103,47 @@ async def list_sealed_epochs(store: List, user: CommitUser, start_after: str | N
     return epochs
 
 
-async def epochs_after(store: List, user: CommitUser, own: Epoch | None) -> list[Epoch]:
+async def epochs_after(store: List, query: QueryId, own: Epoch | None) -> list[Epoch]:
     """Epochs after the own mark that have a seal, in order; where there is none, the newest that has one."""
     # The one of the own mark is usually the newest.
-    epochs = await list_sealed_epochs(store, user, layout.seal_path(user, Epoch(own - 1))) if own else []
-    epochs = epochs or await list_sealed_epochs(store, user)
+    epochs = await list_sealed_epochs(store, query, layout.seal_path(query, Epoch(own - 1))) if own else []
+    epochs = epochs or await list_sealed_epochs(store, query)
     return [epoch for epoch in epochs if own is None or epoch > own] or epochs[-1:]
 
 
-async def seals_after(store: ReadState, user: CommitUser, own: Epoch | None) -> list[StoredSeal]:
+async def seals_after(store: ReadState, query: QueryId, own: Epoch | None) -> list[StoredSeal]:
     """The seals after the own mark, in order; where there is none, the newest of all."""
-    return await in_parallel(lambda epoch: read_seal(store, user, epoch), await epochs_after(store, user, own))
+    return await in_parallel(lambda epoch: read_seal(store, query, epoch), await epochs_after(store, query, own))
 
 
-async def read_seal(store: Get, user: CommitUser, epoch: Epoch) -> StoredSeal:
-    stored = await find_seal(store, user, epoch)
+async def read_seal(store: Get, query: QueryId, epoch: Epoch) -> StoredSeal:
+    stored = await find_seal(store, query, epoch)
     if stored is None:
-        path = layout.seal_path(user, epoch)
+        path = layout.seal_path(query, epoch)
         raise CorruptState(f"seal {path} is missing; restore it from a backup or a bucket version; nothing was deleted")
     return stored
 
 
-async def find_seal(store: Get, user: CommitUser, epoch: Epoch) -> StoredSeal | None:
+async def find_seal(store: Get, query: QueryId, epoch: Epoch) -> StoredSeal | None:
     """The same where the seal may have gone away since it was listed."""
-    found = await store.get(layout.seal_path(user, epoch))
-    return checked_seal(found.body, user, epoch) if isinstance(found, Found) else None
+    found = await store.get(layout.seal_path(query, epoch))
+    return checked_seal(found.body, query, epoch) if isinstance(found, Found) else None
 
 
-def checked_seal(body: bytes, user: CommitUser, epoch: Epoch) -> StoredSeal:
+def checked_seal(body: bytes, query: QueryId, epoch: Epoch) -> StoredSeal:
     """The seal in `body`, which must be the one of its name."""
-    path = layout.seal_path(user, epoch)
+    path = layout.seal_path(query, epoch)
     seal = codec.decode_seal(body, path)
-    if (seal.user, seal.epoch) != (user, epoch):
+    if (seal.query, seal.epoch) != (query, epoch):
         raise CorruptState(
-            f"seal {path} is of epoch {seal.epoch} of {seal.user}: it was copied from elsewhere; restore the right one"
+            f"seal {path} is of epoch {seal.epoch} of {seal.query}: it was copied from elsewhere; restore the right one"
         )
     return StoredSeal(seal, codec.digest_of([body]))
 
 
 async def read_pending(store: Get, seal: Seal) -> Pending:
     """The files of the winners of `seal`, from their manifests: present, intact, as many as the seal says."""
-    return pending_of(seal.user, seal.epoch, (await read_manifests(store, seal)).manifests)
+    return pending_of(seal.query, seal.epoch, (await read_manifests(store, seal)).manifests)
 
 
 async def read_manifests(store: Get, seal: Seal) -> Staged:
@@ -151,7 +151,7 @@ async def read_manifests(store: Get, seal: Seal) -> Staged:
 
 
 async def winner_manifests(store: Get, seal: Seal, winner: Winner) -> Staged:
-    attempt = Attempt(seal.user, seal.epoch, winner.task, winner.attempt)
+    attempt = Attempt(seal.query, seal.epoch, winner.task, winner.attempt)
     bodies = []
     for number in range(winner.manifests):
         path = layout.manifest_path(attempt, number)
@@ -182,12 +182,12 @@ def checked_manifest(body: bytes, attempt: Attempt, number: int) -> Manifest:
     return manifest
 
 
-def pending_of(user: CommitUser, epoch: Epoch, manifests: Sequence[Manifest]) -> Pending:
+def pending_of(query: QueryId, epoch: Epoch, manifests: Sequence[Manifest]) -> Pending:
     """What the winners of an epoch wrote, from their manifests."""
     plans = {manifest.plan for manifest in manifests}
     if len(plans) > 1:
-        raise ContradictoryState(f"tasks of epoch {epoch} of {user} were written by {len(plans)} different plans")
-    return Pending(user, epoch, next(iter(plans), None), tuple(file for each in manifests for file in each.files))
+        raise ContradictoryState(f"tasks of epoch {epoch} of {query} were written by {len(plans)} different plans")
+    return Pending(query, epoch, next(iter(plans), None), tuple(file for each in manifests for file in each.files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +207,10 @@ class NamedManifest:
         return now_ms - self.modified_ms > RELEASE_AGE_MS
 
 
-async def list_manifests(store: List, user: CommitUser) -> dict[Epoch, list[NamedManifest]]:
-    """All manifests of `user` by epoch, in order. Names that are not of this grammar are nobody's to touch."""
+async def list_manifests(store: List, query: QueryId) -> dict[Epoch, list[NamedManifest]]:
+    """All manifests of `query` by epoch, in order. Names that are not of this grammar are nobody's to touch."""
     found: dict[Epoch, list[NamedManifest]] = {}
-    async for page in store.list(layout.writers_prefix(user)):
+    async for page in store.list(layout.writers_prefix(query)):
         for info in page:
             if parsed := layout.parse_manifest_path(info.path):
                 attempt, number = parsed
@@ -218,22 +218,22 @@ async def list_manifests(store: List, user: CommitUser) -> dict[Epoch, list[Name
     return found
 
 
-async def users(store: List, *, batches: bool = True) -> AsyncIterator[CommitUser]:
-    """Every commit user that has state below the table, ordered by name.
+async def stored_queries(store: List, *, batches: bool = True) -> AsyncIterator[QueryId]:
+    """Every query that has state below the table, ordered by name.
 
     Each costs one page of a listing, whatever there is below it. Without `batches`, batch writes are left out, and one
     page is spent on all of them.
     """
-    prefix = layout.users_prefix()
+    prefix = layout.queries_prefix()
     after: str | None = None
     while (path := await _first_path(store, prefix, after)) is not None:
         name = path.removeprefix(f"{prefix}/").partition("/")[0]
-        skipped = not batches and is_batch(CommitUser(name))
+        skipped = not batches and is_batch(QueryId(name))
         last = f"{prefix}/{BATCH_PREFIX}{_LAST}" if skipped else f"{prefix}/{name}/{_LAST}"
         # A name that somebody else gave may sort after the last of ours.
         after = max(path, last)
-        if not skipped and (user := layout.parse_user(path)):
-            yield user
+        if not skipped and (query := layout.parse_query(path)):
+            yield query
 
 
 async def _first_path(store: List, prefix: str, after: str | None) -> str | None:

@@ -124,9 +124,9 @@ def _notes(said: dict[str, Any]) -> dict[str, Any]:
     holds = said.get("holds", ())
     notes: dict[str, Any] = {}
     for name, key in (("epochs", "run"), ("replaced", "again"), ("settled", "settled"), ("discarded", "left_out")):
-        notes[name] = {each["user"]: each[key] for each in holds if each[key]}
+        notes[name] = {each["query"]: each[key] for each in holds if each[key]}
     if any(each["watermark_us"] is not None for each in holds):
-        notes["watermarks"] = {each["user"]: each["watermark_us"] for each in holds}
-    notes["names"] = {each["user"]: each["name"] for each in holds if each["name"] is not None}
+        notes["watermarks"] = {each["query"]: each["watermark_us"] for each in holds}
+    notes["names"] = {each["query"]: each["name"] for each in holds if each["name"] is not None}
     notes["kept"] = said.get("kept", []) if said["kind"] == Kind.APPEND_BATCH.name else []
     return {name: note for name, note in notes.items() if note}

@@ -19,14 +19,14 @@ from lakecommit.clock import Clock, SystemClock
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import InvalidInput, LakecommitError
 from lakecommit.formats.base import TableState, marks_of
-from lakecommit.model import RELEASE_AGE_MS, CommitUser, is_batch
-from lakecommit.observing.status import user_status
+from lakecommit.model import RELEASE_AGE_MS, QueryId, is_batch
+from lakecommit.observing.status import query_status
 from lakecommit.releasing.batches import DeadBatch
 from lakecommit.releasing.objects import NamedFiles
 from lakecommit.releasing.query import Cleaned, QueryCleanUp, problem_of
-from lakecommit.releasing.whole_table import DEAD_AFTER_MS, TableCleaner, UserCleanUp
+from lakecommit.releasing.whole_table import DEAD_AFTER_MS, Survey, TableCleaner
 from lakecommit.state import layout
-from lakecommit.state.stored import users
+from lakecommit.state.stored import stored_queries
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
@@ -52,13 +52,13 @@ class Stays:
 
 
 @dataclass(frozen=True, slots=True)
-class UserFigures:
-    """What goes behind a commit user, or has gone. `seals` is the number of epochs that are released.
+class QueryFigures:
+    """What goes behind a query, or has gone. `seals` is the number of epochs that are released.
 
     `kind` is `query` or `batch`. `stays` says what is left and when that can go. `problems` are what cannot be judged.
     """
 
-    user: CommitUser
+    id: QueryId
     kind: str
     files: int = 0
     size_bytes: int = 0
@@ -80,44 +80,44 @@ class CleanOutput:
     location: str
     older_than_ms: int
     applied: bool
-    users: tuple[UserFigures, ...]
+    queries: tuple[QueryFigures, ...]
     halves: int = 0
     """Files that killed writers left half written in the log's directory on local disk."""
 
     @property
     def well(self) -> bool:
-        return not any(user.problems or user.unconfirmed for user in self.users)
+        return not any(query.problems or query.unconfirmed for query in self.queries)
 
     def data(self) -> dict[str, Any]:
         return {
             "location": self.location,
             "olderThanMs": self.older_than_ms,
             "applied": self.applied,
-            "users": [_user_data(user) for user in self.users],
+            "queries": [_query_data(query) for query in self.queries],
             "halfWrittenVersions": self.halves,
         }
 
     def render(self) -> RenderableType:
         parts: list[RenderableType] = [text(self.location, "bold"), text("")]
-        found = [user for user in self.users if user]
+        found = [query for query in self.queries if query]
         if found:
             verb = "deleted" if self.applied else "would be deleted"
-            columns = ("commit user", "", "#lost files", "#bytes", "#manifests", "#released epochs")
-            parts += [text(f"{verb}:"), table(columns, [_row(user) for user in found])]
+            columns = ("query", "", "#lost files", "#bytes", "#manifests", "#released epochs")
+            parts += [text(f"{verb}:"), table(columns, [_row(query) for query in found])]
         if self.halves:
             verb = "were deleted" if self.applied else "would be deleted"
             parts.append(text(f"{self.halves} half-written versions, which killed writers left in the log, {verb}"))
         if not (found or self.halves):
             parts.append(text("there is nothing to clean up"))
-        kept = [user for user in self.users if user.stays]
+        kept = [query for query in self.queries if query.stays]
         if kept:
             parts += [text(""), text("stays:")]
-        for user in kept:
-            parts += [text(user.user), *(Indented(reason) for reason in user.stays)]
+        for query in kept:
+            parts += [text(query.id), *(Indented(reason) for reason in query.stays)]
         problems: list[RenderableType] = [
-            text(f"{user.user}: {problem}", "red") for user in self.users for problem in user.problems
+            text(f"{query.id}: {problem}", "red") for query in self.queries for problem in query.problems
         ]
-        unconfirmed = sum(user.unconfirmed for user in self.users)
+        unconfirmed = sum(query.unconfirmed for query in self.queries)
         if unconfirmed:
             problems.append(text(f"{unconfirmed} deletions are not confirmed by the store", "red"))
             problems.append(self._again("run it again"))
@@ -133,7 +133,7 @@ class CleanOutput:
 async def clean(
     store: Store, clock: Clock, *, older_than_ms: int = DEAD_AFTER_MS, apply: bool = False, as_json: bool = False
 ) -> CleanOutput:
-    """Looks behind every commit user, and deletes right after that where `apply` is set."""
+    """Looks behind every query, and deletes right after that where `apply` is set."""
     table_format = await table_at(store, clock)
     state = await table_format.open()
     if state is None:
@@ -142,8 +142,8 @@ async def clean(
             "location"
         )
     cleaner = TableCleaner(store, table_format, clock=clock, new_id=new_id, dead_after_ms=older_than_ms)
-    total = len([user async for user in users(store)])
-    done: list[UserFigures] = []
+    total = len([query async for query in stored_queries(store)])
+    done: list[QueryFigures] = []
     with progress_bar("cleaning" if apply else "looking", total, as_json=as_json) as step:
         async for found in cleaner.survey():
             figures = await _figures(store, state, found, older_than_ms, clock.wall_ms())
@@ -193,11 +193,9 @@ def command(location: str, older_than_ms: int, apply: bool, store_options: Mappi
         raise SystemExit(1)
 
 
-async def _figures(
-    store: Store, state: TableState, clean_up: UserCleanUp, older_than_ms: int, now_ms: int
-) -> UserFigures:
-    user = clean_up.user
-    figures = UserFigures(user, "batch" if is_batch(user) else "query")
+async def _figures(store: Store, state: TableState, clean_up: Survey, older_than_ms: int, now_ms: int) -> QueryFigures:
+    query = clean_up.query
+    figures = QueryFigures(query, "batch" if is_batch(query) else "query")
     if clean_up.problem is not None:
         return replace(figures, problems=(clean_up.problem,))
     age, found = _age(older_than_ms), clean_up.found
@@ -228,9 +226,9 @@ async def _present(store: Store, lost: NamedFiles) -> tuple[int, int]:
 
 async def _stays(store: Store, state: TableState, found: QueryCleanUp, now_ms: int) -> tuple[Stays, ...]:
     """What of a query is left after the clean-up, and when it can go."""
-    status = await user_status(store, found.user, marks_of(state, found.user))
+    status = await query_status(store, found.query, marks_of(state, found.query))
     reasons = []
-    recover = ("recover", store.location, "--user", found.user)
+    recover = ("recover", store.location, "--query", found.query)
     if status.passed:
         reason = f"{len(status.passed)} epochs that another sink went past"
         reasons.append(Stays(reason, hint("to commit them", *recover, "--apply")))
@@ -247,7 +245,7 @@ async def _stays(store: Store, state: TableState, found: QueryCleanUp, now_ms: i
         reasons.append(
             Stays(
                 f"{found.untold} epochs that a listener was not told of: the query tells it when it runs again; if "
-                f"there is no such listener any more, delete its directory below {layout.listeners_prefix(found.user)}"
+                f"there is no such listener any more, delete its directory below {layout.listeners_prefix(found.query)}"
             )
         )
     if not reasons and not found.quiet:
@@ -265,8 +263,8 @@ def _age(older_than_ms: int) -> str:
     return f"{older_than_ms // _UNITS_MS[unit]}{unit}"
 
 
-async def _applied(cleaner: TableCleaner, clean_up: UserCleanUp, figures: UserFigures) -> UserFigures:
-    """The figures of what is deleted. One user's failure is told, and the others go on."""
+async def _applied(cleaner: TableCleaner, clean_up: Survey, figures: QueryFigures) -> QueryFigures:
+    """The figures of what is deleted. One query's failure is told, and the others go on."""
     try:
         cleaned: Cleaned = await cleaner.apply(clean_up)
     except LakecommitError as error:
@@ -281,21 +279,21 @@ async def _applied(cleaner: TableCleaner, clean_up: UserCleanUp, figures: UserFi
     )
 
 
-def _row(user: UserFigures) -> tuple[object, ...]:
-    kind = user.kind if user.kind == "query" else "dead batch write" if user.dead else "committed batch write"
-    return (user.user, kind, user.files, size(user.size_bytes), user.manifests, user.seals)
+def _row(query: QueryFigures) -> tuple[object, ...]:
+    kind = query.kind if query.kind == "query" else "dead batch write" if query.dead else "committed batch write"
+    return (query.id, kind, query.files, size(query.size_bytes), query.manifests, query.seals)
 
 
-def _user_data(user: UserFigures) -> dict[str, Any]:
+def _query_data(query: QueryFigures) -> dict[str, Any]:
     return {
-        "user": user.user,
-        "kind": user.kind,
-        "dead": user.dead,
-        "files": user.files,
-        "sizeBytes": user.size_bytes,
-        "manifests": user.manifests,
-        "releasedEpochs": user.seals,
-        "unconfirmed": user.unconfirmed,
-        "stays": [each.sentence for each in user.stays],
-        "problems": list(user.problems),
+        "query": query.id,
+        "kind": query.kind,
+        "dead": query.dead,
+        "files": query.files,
+        "sizeBytes": query.size_bytes,
+        "manifests": query.manifests,
+        "releasedEpochs": query.seals,
+        "unconfirmed": query.unconfirmed,
+        "stays": [each.sentence for each in query.stays],
+        "problems": list(query.problems),
     }

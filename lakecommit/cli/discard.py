@@ -14,7 +14,7 @@ from lakecommit.cli.tables import new_id, table_at
 from lakecommit.clock import Clock
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import marks_of
-from lakecommit.model import RELEASE_AGE_MS, CommitUser, Epoch
+from lakecommit.model import RELEASE_AGE_MS, Epoch, QueryId
 from lakecommit.recovering.recovery import discard
 from lakecommit.releasing.objects import read_files, without_the_tables
 from lakecommit.releasing.query import Cleaned
@@ -27,7 +27,7 @@ class DiscardOutput:
     """What a query has staged. `files` are those that the table does not name. `cleaned` says what is deleted."""
 
     location: str
-    user: CommitUser
+    query: QueryId
     epochs: tuple[Epoch, ...]
     files: int
     size_bytes: int
@@ -43,7 +43,7 @@ class DiscardOutput:
     def data(self) -> dict[str, Any]:
         return {
             "location": self.location,
-            "user": self.user,
+            "query": self.query,
             "applied": self.cleaned is not None,
             "epochs": list(self.epochs),
             "files": self.files,
@@ -62,11 +62,11 @@ class DiscardOutput:
             (f"manifests {what}", self.manifests, ""),
             (f"seals {what}", self.seals, "the newest stays, as evidence"),
         ]
-        parts: list[RenderableType] = [text(self.location, "bold"), text(f"query {self.user}"), text("")]
+        parts: list[RenderableType] = [text(self.location, "bold"), text(f"query {self.query}"), text("")]
         parts.append(table(("", "#", ""), rows))
         parts += [text(problem, "red") for problem in self.problems]
         if self.cleaned is None:
-            export = ("recover", self.location, "--user", self.user, "--export", "DIR")
+            export = ("recover", self.location, "--query", self.query, "--export", "DIR")
             parts += [
                 text(""),
                 text("nothing was changed"),
@@ -78,31 +78,31 @@ class DiscardOutput:
         return Group(*parts)
 
 
-async def discard_query(store: Store, clock: Clock, user: CommitUser, *, apply: bool) -> DiscardOutput:
+async def discard_query(store: Store, clock: Clock, query: QueryId, *, apply: bool) -> DiscardOutput:
     """Shows what giving up a query would delete, or does it. Raises where the query wrote too recently for that."""
-    await find_queries(store, user)
+    await find_queries(store, query)
     table_format = await table_at(store, clock)
-    sealed = await list_sealed_epochs(store, user)
-    by_epoch = await list_manifests(store, user)
+    sealed = await list_sealed_epochs(store, query)
+    by_epoch = await list_manifests(store, query)
     manifests = [named for group in by_epoch.values() for named in group]
     young = [named for named in manifests if not named.is_old(clock.wall_ms())]
     if young:
         newest_ms = max(named.modified_ms for named in young)
         raise InvalidInput(
-            f"query {user} has written {duration(clock.wall_ms() - newest_ms)} ago and may still be running; nothing "
+            f"query {query} has written {duration(clock.wall_ms() - newest_ms)} ago and may still be running; nothing "
             f"was changed; stop it and try again after {second(newest_ms + RELEASE_AGE_MS)}"
         )
     lost = await without_the_tables(table_format, await read_files(store, manifests))
-    marks = marks_of(await table_format.open(), user)
+    marks = marks_of(await table_format.open(), query)
     given_up = {epoch for epoch in {*sealed, *by_epoch} if marks.own is None or epoch > marks.own}
     # An epoch that was begun and never sealed gets a seal of its own, which is then the newest.
     newest = max([*sealed, *by_epoch], default=None)
     going = [] if lost.damaged else [epoch for epoch in sealed if epoch != newest]
     problems = tuple(f"{problem}; it is kept" for problem in lost.damaged.values())
-    cleaned = await discard(store, table_format, user, clock=clock, new_id=new_id) if apply else None
+    cleaned = await discard(store, table_format, query, clock=clock, new_id=new_id) if apply else None
     return DiscardOutput(
         location=store.location,
-        user=user,
+        query=query,
         epochs=tuple(sorted(given_up)),
         files=len(lost.paths) if cleaned is None else cleaned.files,
         size_bytes=lost.size_bytes,

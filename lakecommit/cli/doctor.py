@@ -20,7 +20,7 @@ from lakecommit.cli.tables import table_at, title_of
 from lakecommit.clock import SystemClock
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import PlanWrite, TableState
-from lakecommit.model import CommitUser, is_batch
+from lakecommit.model import QueryId, is_batch
 from lakecommit.releasing.whole_table import DEAD_AFTER_MS
 from lakecommit.state.layout import ROOT, parse_manifest_path
 from lakecommit.storage.base import AlreadyThere, Create, Created, CreateOutcome, Delete, Store
@@ -83,7 +83,7 @@ async def table_checks(store: Store, probe_id: str) -> list[Check]:
 async def cleaned_up(store: Store, now_ms: int) -> Check:
     """Whether somebody cleans up behind the writers: a committer in the driver does, an inline one does not.
 
-    The newest epoch of each commit user stays in any case.
+    The newest epoch of each query stays in any case.
     """
     name, old = "clean-up", Counter[tuple[str, int]]()
     newest: dict[str, int] = {}
@@ -91,20 +91,20 @@ async def cleaned_up(store: Store, now_ms: int) -> Check:
         for info in page:
             parsed = parse_manifest_path(info.path)
             if parsed is not None:
-                user, epoch = str(parsed[0].user), int(parsed[0].epoch)
-                newest[user] = max(epoch, newest.get(user, epoch))
-                old[user, epoch] += now_ms - info.modified_ms > DEAD_AFTER_MS
+                query, epoch = str(parsed[0].query), int(parsed[0].epoch)
+                newest[query] = max(epoch, newest.get(query, epoch))
+                old[query, epoch] += now_ms - info.modified_ms > DEAD_AFTER_MS
     # A batch write has one epoch, which goes once it is committed or dead.
     left = {
-        key: count for key, count in old.items() if count and (is_batch(CommitUser(key[0])) or key[1] < newest[key[0]])
+        key: count for key, count in old.items() if count and (is_batch(QueryId(key[0])) or key[1] < newest[key[0]])
     }
     if not left:
         return Check(name, Verdict.OK, "no state is left that is older than a day and not needed")
-    users = len({user for user, _ in left})
+    queries = len({query for query, _ in left})
     return Check(
         name,
         Verdict.WARNING,
-        f"{sum(left.values())} manifests of {users} commit users are older than a day",
+        f"{sum(left.values())} manifests of {queries} queries are older than a day",
         f"{commands.command('status', store.location)} says whether epochs are pending; otherwise nobody cleans up "
         "here, as where lakecommit.register(spark) is not called: run from time to time "
         f"{commands.command('clean', store.location, '--apply')}",

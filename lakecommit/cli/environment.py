@@ -110,8 +110,8 @@ def _delta_jars(environment: Mapping[str, str]) -> list[Path]:
     places = []
     if home := environment.get("SPARK_HOME"):
         places.append(Path(home, "jars"))
-    if user := environment.get("HOME"):
-        places += [*Path(user).glob(".ivy2*/jars"), *Path(user).glob(".ivy2*/cache/io.delta/*/jars")]
+    if query := environment.get("HOME"):
+        places += [*Path(query).glob(".ivy2*/jars"), *Path(query).glob(".ivy2*/cache/io.delta/*/jars")]
     return sorted(jar for place in places for jar in place.glob("*delta-spark*.jar"))
 
 

@@ -18,7 +18,7 @@ from lakecommit.cli.tables import table_at
 from lakecommit.clock import Clock
 from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput
 from lakecommit.formats.base import marks_of
-from lakecommit.model import CommitUser, DataFile, Epoch, Pending
+from lakecommit.model import DataFile, Epoch, Pending, QueryId
 from lakecommit.progress.table import ReadTable
 from lakecommit.recovering.recovery import export
 from lakecommit.state.stored import (
@@ -37,7 +37,7 @@ class ExportOutput:
     """`gone` are files that a manifest names and the store does not have; `problems` are by epoch."""
 
     location: str
-    user: CommitUser
+    query: QueryId
     directory: str
     epochs: tuple[Pending, ...]
     gone: tuple[str, ...]
@@ -50,7 +50,7 @@ class ExportOutput:
     def data(self) -> dict[str, Any]:
         return {
             "location": self.location,
-            "user": self.user,
+            "query": self.query,
             "directory": self.directory,
             "epochs": [
                 {
@@ -78,32 +78,32 @@ class ExportOutput:
             rows, size_bytes = sum(file.rows for file in files), sum(file.size_bytes for file in files)
             amount = f"{len(files):,} files, {rows:,} rows, {size(size_bytes)}"
             which = ranges([each.epoch for each in self.epochs])
-            parts.append(text(f"{amount} of epochs {which} of query {self.user} are in {self.directory}"))
-            parts.append(text(f"what they are is in {export_record(self.user)}; the table was not touched"))
+            parts.append(text(f"{amount} of epochs {which} of query {self.query} are in {self.directory}"))
+            parts.append(text(f"what they are is in {export_record(self.query)}; the table was not touched"))
         else:
-            parts.append(text(f"query {self.user} has nothing staged that could be exported"))
+            parts.append(text(f"query {self.query} has nothing staged that could be exported"))
         parts += [text(f"gone from the store: {path}", "red") for path in self.gone]
         parts += [text(problem, "red") for problem in self.problems]
         return Group(*parts)
 
 
-def export_record(user: CommitUser) -> str:
+def export_record(query: QueryId) -> str:
     """The name of the file that says what was exported of a query."""
-    return f"lakecommit-export-{user}.json"
+    return f"lakecommit-export-{query}.json"
 
 
-async def export_query(store: Store, clock: Clock, user: CommitUser, directory: Path, *, as_json: bool) -> ExportOutput:
+async def export_query(store: Store, clock: Clock, query: QueryId, directory: Path, *, as_json: bool) -> ExportOutput:
     """Copies what is sealed and not in the table, epoch by epoch; one that cannot be read does not stop the others."""
-    await find_queries(store, user)
+    await find_queries(store, query)
     _refuse_inside(directory, store.location)
-    staged, problems = await _staged(store, await table_at(store, clock), user)
+    staged, problems = await _staged(store, await table_at(store, clock), query)
     files = [file for each in staged for file in each.files]
     try:
         with progress_bar("exporting", len(files), as_json=as_json) as step:
             gone = await export(store, files, directory, lambda _: step())
         problems += _wrong_sizes([file for file in files if file not in gone], directory)
         output = ExportOutput(
-            store.location, user, str(directory), tuple(staged), tuple(file.path for file in gone), tuple(problems)
+            store.location, query, str(directory), tuple(staged), tuple(file.path for file in gone), tuple(problems)
         )
         if files:
             _write_record(output, directory)
@@ -112,24 +112,24 @@ async def export_query(store: Store, clock: Clock, user: CommitUser, directory: 
     return output
 
 
-async def _staged(store: Store, table_format: ReadTable, user: CommitUser) -> tuple[list[Pending], list[str]]:
+async def _staged(store: Store, table_format: ReadTable, query: QueryId) -> tuple[list[Pending], list[str]]:
     """The sealed epochs after the own mark whose files the log does not name, and what is wrong with others."""
     state = await table_format.open()
-    own = marks_of(state, user).own
-    manifests = await list_manifests(store, user)
+    own = marks_of(state, query).own
+    manifests = await list_manifests(store, query)
     staged: list[Pending] = []
     problems: list[str] = []
-    for epoch in await list_sealed_epochs(store, user):
+    for epoch in await list_sealed_epochs(store, query):
         if own is not None and epoch <= own:
             continue
         try:
-            found = await read_pending(store, (await read_seal(store, user, epoch)).seal)
+            found = await read_pending(store, (await read_seal(store, query, epoch)).seal)
             staged += [found] if found.files else []
         except (CorruptState, ContradictoryState) as error:
             problems.append(
                 f"epoch {epoch}: {error}; the files of all of its attempts are taken, which may repeat rows"
             )
-            staged.append(await _all_attempts(store, user, epoch, manifests.get(epoch, ()), problems))
+            staged.append(await _all_attempts(store, query, epoch, manifests.get(epoch, ()), problems))
     if state is None or not staged:
         return staged, problems
     try:
@@ -140,7 +140,7 @@ async def _staged(store: Store, table_format: ReadTable, user: CommitUser) -> tu
 
 
 async def _all_attempts(
-    store: Get, user: CommitUser, epoch: Epoch, manifests: Sequence[NamedManifest], problems: list[str]
+    store: Get, query: QueryId, epoch: Epoch, manifests: Sequence[NamedManifest], problems: list[str]
 ) -> Pending:
     """The files of an epoch of which nobody can say who won. What cannot be read is added to `problems`."""
     files: list[DataFile] = []
@@ -151,7 +151,7 @@ async def _all_attempts(
                 files += checked_manifest(found.body, named.attempt, named.number).files
         except CorruptState as error:
             problems.append(f"epoch {epoch}: {error}")
-    return Pending(user, epoch, None, tuple(files))
+    return Pending(query, epoch, None, tuple(files))
 
 
 def _refuse_inside(directory: Path, location: str) -> None:
@@ -171,7 +171,7 @@ def _wrong_sizes(files: Sequence[DataFile], directory: Path) -> list[str]:
 
 def _write_record(output: ExportOutput, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    record = directory / export_record(output.user)
+    record = directory / export_record(output.query)
     aside = record.with_name(f"{record.name}.part")
     aside.write_text(json.dumps(output.data(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     os.replace(aside, record)

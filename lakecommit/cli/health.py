@@ -14,7 +14,7 @@ from enum import Enum
 from lakecommit.cli.hints import Hint, hint
 from lakecommit.cli.output import duration, second
 from lakecommit.model import RELEASE_AGE_MS, is_batch
-from lakecommit.observing.status import UserStatus
+from lakecommit.observing.status import QueryStatus
 
 # A committer that cannot commit tries for this long, then its query fails.
 ALIVE_MS = 10 * 60_000
@@ -59,35 +59,35 @@ class Health:
         return self.state.well
 
 
-def health_of(user: UserStatus, location: str, now_ms: int, max_quiet_ms: int | None = None) -> Health:
-    """What is worst about a commit user of the table at `location`."""
-    if user.problem or any(each.problem for each in user.staged):
+def health_of(query: QueryStatus, location: str, now_ms: int, max_quiet_ms: int | None = None) -> Health:
+    """What is worst about a query of the table at `location`."""
+    if query.problem or any(each.problem for each in query.staged):
         return Health(
             State.DAMAGED,
             "records are damaged or missing",
-            hints=(hint("see what can be saved", "recover", location, "--user", user.user),),
+            hints=(hint("see what can be saved", "recover", location, "--query", query.id),),
         )
-    if user.passed:
-        recover = hint("stop the query, then commit them", "recover", location, "--user", user.user, "--apply")
-        says = f"another sink went past {_epochs(len(user.passed))}; their rows are missing from the table"
+    if query.passed:
+        recover = hint("stop the query, then commit them", "recover", location, "--query", query.id, "--apply")
+        says = f"another sink went past {_epochs(len(query.passed))}; their rows are missing from the table"
         return Health(State.PASSED, says, hints=(recover,))
-    if is_batch(user.user):
-        return _batch(user, location, now_ms)
-    if user.pending:
-        return _pending(user, location, now_ms)
-    if user.unsealed:
-        return _open(user, location, now_ms)
-    return _quiet(user, now_ms, max_quiet_ms)
+    if is_batch(query.id):
+        return _batch(query, location, now_ms)
+    if query.pending:
+        return _pending(query, location, now_ms)
+    if query.unsealed:
+        return _open(query, location, now_ms)
+    return _quiet(query, now_ms, max_quiet_ms)
 
 
 def ago(at_ms: int | None, now_ms: int) -> str:
     return "at an unknown time" if at_ms is None else f"{duration(max(0, now_ms - at_ms))} ago"
 
 
-def _pending(user: UserStatus, location: str, now_ms: int) -> Health:
-    lag_ms, silent_ms = user.lag_ms(now_ms) or 0, _silent_ms(user, now_ms)
-    many = len(user.pending) > 1
-    waits = f"{_epochs(len(user.pending))} {'wait' if many else 'waits'}"
+def _pending(query: QueryStatus, location: str, now_ms: int) -> Health:
+    lag_ms, silent_ms = query.lag_ms(now_ms) or 0, _silent_ms(query, now_ms)
+    many = len(query.pending) > 1
+    waits = f"{_epochs(len(query.pending))} {'wait' if many else 'waits'}"
     if silent_ms >= ALIVE_MS:
         advice = "start the query again: it commits what waits"
         if lag_ms >= DAY_MS:
@@ -96,9 +96,9 @@ def _pending(user: UserStatus, location: str, now_ms: int) -> Health:
             State.DEAD,
             f"{waits}, nothing sealed or committed for {duration(silent_ms)}: the query is dead or stuck",
             advice,
-            (hint("or commit without it", "recover", location, "--user", user.user, "--apply"),),
+            (hint("or commit without it", "recover", location, "--query", query.id, "--apply"),),
         )
-    if user.partitions_behind:
+    if query.partitions_behind:
         return Health(State.CATCHING_UP, f"catching up: {waits} for the next large snapshot")
     if lag_ms >= ALIVE_MS:
         return Health(
@@ -108,34 +108,34 @@ def _pending(user: UserStatus, location: str, now_ms: int) -> Health:
             "the driver's log says why",
             (hint("see whether the table can be appended to", "doctor", location),),
         )
-    return Health(State.WAITING, f"{waits} for a snapshot, sealed {ago(user.sealed_ms, now_ms)}")
+    return Health(State.WAITING, f"{waits} for a snapshot, sealed {ago(query.sealed_ms, now_ms)}")
 
 
-def _open(user: UserStatus, location: str, now_ms: int) -> Health:
-    epoch, silent_ms = user.unsealed[-1].epoch, _silent_ms(user, now_ms)
+def _open(query: QueryStatus, location: str, now_ms: int) -> Health:
+    epoch, silent_ms = query.unsealed[-1].epoch, _silent_ms(query, now_ms)
     # Not sooner: a task may be at work for long between two files.
     if silent_ms < RELEASE_AGE_MS:
-        return Health(State.WRITING, f"writing epoch {epoch}; {_last_snapshot(user, now_ms)}")
+        return Health(State.WRITING, f"writing epoch {epoch}; {_last_snapshot(query, now_ms)}")
     return Health(
         State.BROKEN_OFF,
         f"epoch {epoch} was begun and not sealed, nothing written for {duration(silent_ms)}: the query is dead, or a "
         "task takes long",
         "start the query again: Spark runs the epoch again",
-        (hint("or, if it is gone for good, see what it left", "recover", location, "--user", user.user, "--discard"),),
+        (hint("or, if it is gone for good, see what it left", "recover", location, "--query", query.id, "--discard"),),
     )
 
 
-def _quiet(user: UserStatus, now_ms: int, max_quiet_ms: int | None) -> Health:
-    silent_ms = _silent_ms(user, now_ms)
+def _quiet(query: QueryStatus, now_ms: int, max_quiet_ms: int | None) -> Health:
+    silent_ms = _silent_ms(query, now_ms)
     if max_quiet_ms is not None and silent_ms > max_quiet_ms:
         says = f"nothing waits, but nothing was sealed or committed for {duration(silent_ms)}"
         return Health(State.TOO_QUIET, says, "see whether the query runs, and whether its source has input")
-    says = f"nothing waits; {_last_snapshot(user, now_ms)}"
+    says = f"nothing waits; {_last_snapshot(query, now_ms)}"
     return Health(State.QUIET, says if silent_ms < ALIVE_MS else f"{says}: no input since, or it has ended")
 
 
-def _batch(user: UserStatus, location: str, now_ms: int) -> Health:
-    silent_ms = _silent_ms(user, now_ms)
+def _batch(query: QueryStatus, location: str, now_ms: int) -> Health:
+    silent_ms = _silent_ms(query, now_ms)
     if silent_ms < RELEASE_AGE_MS:
         return Health(State.WRITING, "a batch write, at work or given up just now")
     return Health(
@@ -145,12 +145,12 @@ def _batch(user: UserStatus, location: str, now_ms: int) -> Health:
     )
 
 
-def _silent_ms(user: UserStatus, now_ms: int) -> int:
-    return 0 if user.active_ms is None else max(0, now_ms - user.active_ms)
+def _silent_ms(query: QueryStatus, now_ms: int) -> int:
+    return 0 if query.active_ms is None else max(0, now_ms - query.active_ms)
 
 
-def _last_snapshot(user: UserStatus, now_ms: int) -> str:
-    return "no snapshot so far" if user.marks.own is None else f"last snapshot {ago(user.snapshot_ms, now_ms)}"
+def _last_snapshot(query: QueryStatus, now_ms: int) -> str:
+    return "no snapshot so far" if query.marks.own is None else f"last snapshot {ago(query.snapshot_ms, now_ms)}"
 
 
 def _epochs(number: int) -> str:

@@ -34,7 +34,7 @@ class HistoryOutput:
                 "files": entry.files,
                 "sizeBytes": entry.size_bytes,
                 "engine": entry.engine,
-                "epochs": {user: list(run) for user, run in entry.epochs.items()},
+                "epochs": {query: list(run) for query, run in entry.epochs.items()},
                 "txnId": entry.id,
                 "userMetadata": entry.user_metadata,
             }

@@ -35,7 +35,7 @@ class Record:
     """`kind` is `seal` or `manifest`."""
 
     kind: str
-    user: str
+    query: str
     epoch: int
     path: str
 
@@ -52,7 +52,7 @@ class ManifestOutput:
             "kind": "manifest",
             "location": self.location,
             "sha256": self.digest,
-            "user": attempt.user,
+            "query": attempt.query,
             "epoch": attempt.epoch,
             "task": attempt.task,
             "attempt": attempt.id,
@@ -65,7 +65,7 @@ class ManifestOutput:
         attempt, files = self.manifest.attempt, self.manifest.files
         head = (
             ("kind", "manifest"),
-            ("commit user", attempt.user),
+            ("query", attempt.query),
             ("epoch", str(attempt.epoch)),
             ("task, attempt", f"{attempt.task}, {attempt.id}"),
             ("number", str(self.manifest.number)),
@@ -91,7 +91,7 @@ class SealOutput:
             "kind": "seal",
             "location": self.location,
             "sha256": self.digest,
-            "user": seal.user,
+            "query": seal.query,
             "epoch": seal.epoch,
             "tableId": seal.table_id,
             "previous": None if seal.previous is None else seal.previous.hex(),
@@ -109,7 +109,7 @@ class SealOutput:
         seal = self.seal
         head = (
             ("kind", "seal"),
-            ("commit user", seal.user),
+            ("query", seal.query),
             ("epoch", str(seal.epoch)),
             ("table id", seal.table_id),
             ("sealed", time(seal.sealed_ms)),
@@ -141,9 +141,9 @@ class RecordsOutput:
         if not self.records:
             return Group(text(self.location, "bold"), text("there is nothing to inspect: no seal and no manifest"))
         parts: list[RenderableType] = [text(self.location, "bold")]
-        for user, records in groupby(self.records, key=lambda each: each.user):
-            rows = [(str(each.epoch), each.kind, each.path.partition(f"{user}/")[2]) for each in records]
-            parts += [text(""), text(f"{layout.users_prefix()}/{user}"), Indented(table(("#epoch", "", ""), rows))]
+        for query, records in groupby(self.records, key=lambda each: each.query):
+            rows = [(str(each.epoch), each.kind, each.path.partition(f"{query}/")[2]) for each in records]
+            parts += [text(""), text(f"{layout.queries_prefix()}/{query}"), Indented(table(("#epoch", "", ""), rows))]
         if self.more:
             parts += [text(""), text(f"… and more; only the first {MAX_RECORDS} are listed")]
         newest = max(self.records, key=lambda each: (each.kind == "seal", each.epoch))
@@ -157,7 +157,7 @@ async def list_records(store: Store) -> RecordsOutput | None:
     Cost: listing up to `MAX_RECORDS` objects of the writers' state, and where there are none opening the table.
     """
     records: list[Record] = []
-    async for page in store.list(layout.users_prefix()):
+    async for page in store.list(layout.queries_prefix()):
         records += [record for info in page if (record := _record(info.path))]
         if len(records) > MAX_RECORDS:
             break
@@ -170,7 +170,7 @@ def _record(path: str) -> Record | None:
     if sealed := layout.parse_seal_path(path):
         return Record("seal", sealed[0], sealed[1], path)
     if named := layout.parse_manifest_path(path):
-        return Record("manifest", named[0].user, named[0].epoch, path)
+        return Record("manifest", named[0].query, named[0].epoch, path)
     return None
 
 

@@ -20,7 +20,7 @@ from lakecommit.cli.progress import progress_bar
 from lakecommit.cli.recover_queries import EpochFigures, QueryRecovery, Recovery, find_queries, ranges
 from lakecommit.cli.tables import table_at
 from lakecommit.clock import Clock, SystemClock
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
@@ -37,7 +37,7 @@ class RecoverOutput:
 
     @property
     def well(self) -> bool:
-        return all(query.problem is None for query in self.queries)
+        return all(left.problem is None for left in self.queries)
 
     def data(self) -> dict[str, Any]:
         return {
@@ -45,60 +45,60 @@ class RecoverOutput:
             "version": self.version,
             "tableId": self.table_id,
             "applied": self.applied,
-            "users": [self._query_data(query) for query in self.queries],
+            "queries": [self._query_data(left) for left in self.queries],
         }
 
     def render(self) -> RenderableType:
         head = text(f"delta, version {self.version}, id {self.table_id}")
         parts: list[RenderableType] = [text(self.location, "bold"), head, text("")]
-        rows = [row for query in self.queries for row in self._rows(query)]
+        rows = [row for left in self.queries for row in self._rows(left)]
         if rows:
             parts.append(table(_COLUMNS, rows))
         elif self.well:
             parts.append(text("nothing is left over: all that is sealed and has rows is in the table"))
-        for query in self.queries:
-            if query.problem is not None:
-                parts += [text(""), text(f"{query.user}: {query.problem}", "red"), text(query.remedy or "")]
-        if not self.applied and any(query.epochs and query.problem is None for query in self.queries):
+        for left in self.queries:
+            if left.problem is not None:
+                parts += [text(""), text(f"{left.query}: {left.problem}", "red"), text(left.remedy or "")]
+        if not self.applied and any(left.epochs and left.problem is None for left in self.queries):
             parts += [text(""), again("nothing was changed; to do this", self.location, "--apply")]
         return Group(*parts)
 
-    def _rows(self, query: QueryRecovery) -> list[tuple[object, ...]]:
+    def _rows(self, left: QueryRecovery) -> list[tuple[object, ...]]:
         rows: list[tuple[object, ...]] = []
         for state, meaning in _STATES.items():
-            epochs = [each for each in query.epochs if each.state == state]
+            epochs = [each for each in left.epochs if each.state == state]
             if epochs:
                 totals = _totals(epochs)
                 figures = (totals["files"], totals["rows"], size(totals["sizeBytes"]))
                 which = ranges([each.epoch for each in epochs])
-                rows.append((query.user, meaning, which, *figures, self._deed(query, state)))
+                rows.append((left.query, meaning, which, *figures, self._deed(left, state)))
         return rows
 
-    def _deed(self, query: QueryRecovery, state: str) -> object:
-        if query.problem is not None:
-            return text("not recovered" if not query.versions else "recovered in part", "red")
+    def _deed(self, left: QueryRecovery, state: str) -> object:
+        if left.problem is not None:
+            return text("not recovered" if not left.versions else "recovered in part", "red")
         if not self.applied:
             return "its files would be deleted" if state == "repeated" else "would be committed"
         if state == "repeated":
             return text("its files are deleted", "green")
-        versions = " and ".join(str(version) for version in query.versions)
+        versions = " and ".join(str(version) for version in left.versions)
         return text(f"committed in version {versions}" if versions else "committed by somebody else meanwhile", "green")
 
-    def _query_data(self, query: QueryRecovery) -> dict[str, Any]:
-        states = {state: [_epoch_data(each) for each in query.epochs if each.state == state] for state in _STATES}
+    def _query_data(self, left: QueryRecovery) -> dict[str, Any]:
+        states = {state: [_epoch_data(each) for each in left.epochs if each.state == state] for state in _STATES}
         return {
-            "user": query.user,
-            "mark": query.marks.mark,
-            "ownMark": query.marks.own,
+            "query": left.query,
+            "mark": left.marks.mark,
+            "ownMark": left.marks.own,
             **states,
-            "total": _totals(query.epochs),
-            "versions": list(query.versions),
-            "problem": query.problem,
-            "remedy": query.remedy,
+            "total": _totals(left.epochs),
+            "versions": list(left.versions),
+            "problem": left.problem,
+            "remedy": left.remedy,
         }
 
 
-_COLUMNS = ("commit user", "left over", "epochs", "#files", "#rows", "#bytes", "")
+_COLUMNS = ("query", "left over", "epochs", "#files", "#rows", "#bytes", "")
 _STATES = {
     "replaced": "replaced: another writer wrote over its version",
     "missing": "missing: another sink went past it",
@@ -112,7 +112,7 @@ async def recover(
     store: Store,
     clock: Clock,
     *,
-    only: CommitUser | None = None,
+    only: QueryId | None = None,
     accepted_table_id: str | None = None,
     apply: bool = False,
     as_json: bool = False,
@@ -120,22 +120,22 @@ async def recover(
     """A query with a problem is left as it is, whole; the others are recovered."""
     recovery = Recovery(store, await table_at(store, clock), clock, accepted_table_id)
     await recovery.open()
-    users = await find_queries(store, only)
-    queries: list[QueryRecovery] = []
-    with progress_bar("recovering" if apply else "looking", len(users), as_json=as_json) as step:
-        for user in users:
-            query = await recovery.survey(user)
-            if apply and query.epochs and query.problem is None:
-                query = await recovery.apply(query)
-            queries.append(query)
+    found = await find_queries(store, only)
+    recoveries: list[QueryRecovery] = []
+    with progress_bar("recovering" if apply else "looking", len(found), as_json=as_json) as step:
+        for query in found:
+            left = await recovery.survey(query)
+            if apply and left.epochs and left.problem is None:
+                left = await recovery.apply(left)
+            recoveries.append(left)
             step()
     state = await recovery.open()
-    return RecoverOutput(store.location, state.version, state.table_id, apply, tuple(queries))
+    return RecoverOutput(store.location, state.version, state.table_id, apply, tuple(recoveries))
 
 
 @click.command("recover")
 @click.argument("location", metavar="TABLE")
-@click.option("--user", metavar="ID", help="Only this query; a query id, as `lakecommit status` shows it.")
+@click.option("--query", metavar="ID", help="Only this query; a query id, as `lakecommit status` shows it.")
 @click.option("--apply", is_flag=True, help="Do it. Without this, what would be done is shown.")
 @click.option(
     "--accept-table-id", metavar="ID", help="Commit also what was written for a table that this one replaced."
@@ -143,20 +143,20 @@ async def recover(
 @click.option(
     "--discard",
     is_flag=True,
-    help="Give up what --user has staged: for a query that is gone for good; with --epochs for one that goes on.",
+    help="Give up what --query has staged: for a query that is gone for good; with --epochs for one that goes on.",
 )
 @click.option("--epochs", metavar="LIST", help="Give up just these epochs, as in 3-5,9, and commit the others.")
 @click.option(
     "--export",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Copy the files that --user has staged to this local directory; the table is not touched.",
+    help="Copy the files that --query has staged to this local directory; the table is not touched.",
 )
 @store_option
 @json_option
 def command(
     location: str,
-    user: str | None,
+    query: str | None,
     apply: bool,
     accept_table_id: str | None,
     discard: bool,
@@ -170,9 +170,9 @@ def command(
     Shows what there is and what would be done, and does it with --apply. Stop the queries first: what they have pending
     while they run, they commit themselves.
     """
-    _refuse_contradictions(user, apply, accept_table_id, discard, epochs, directory)
+    _refuse_contradictions(query, apply, accept_table_id, discard, epochs, directory)
     store, clock = open_store(location, store_options), SystemClock()
-    only = None if user is None else CommitUser(user)
+    only = None if query is None else QueryId(query)
     if only is not None and directory is not None:
         exported = run(export_query(store, clock, only, directory, as_json=as_json))
         show(exported, as_json=as_json)
@@ -196,7 +196,7 @@ def command(
 
 
 def _refuse_contradictions(
-    user: str | None,
+    query: str | None,
     apply: bool,
     accept_table_id: str | None,
     discard: bool,
@@ -208,8 +208,8 @@ def _refuse_contradictions(
         raise click.UsageError("--epochs says what --discard gives up: add --discard, or leave it out")
     if discard and export:
         raise click.UsageError("--export and --discard are two steps: export first, look at the files, then discard")
-    if (discard or export) and user is None:
-        raise click.UsageError(f"{'--discard' if discard else '--export'} is for one query: name it with --user ID")
+    if (discard or export) and query is None:
+        raise click.UsageError(f"{'--discard' if discard else '--export'} is for one query: name it with --query ID")
     if export and apply:
         raise click.UsageError("--export changes nothing in the table, so there is nothing to apply: leave out --apply")
     if ((discard and epochs is None) or export) and accept_table_id is not None:

@@ -22,14 +22,14 @@ from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import TableState
 from lakecommit.listening.places import places_of
-from lakecommit.model import CommitUser, Epoch, is_batch
-from lakecommit.observing.status import StagedEpoch, UserStatus, users_of
+from lakecommit.model import Epoch, QueryId, is_batch
+from lakecommit.observing.status import QueryStatus, StagedEpoch, queries_of
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
 # How many versions are searched for batch writes, which leave no mark but the id of their version.
 VERSIONS_SEARCHED = 100
-# How many epochs of a user are shown of each kind; `--json` has all.
+# How many epochs of a query are shown of each kind; `--json` has all.
 SHOWN = 5
 INTERVAL_S = 2
 # Not 1, which says that the table could not be looked at, and not 2, which is for a wrong command line.
@@ -38,7 +38,7 @@ NOT_WELL = 3
 
 @dataclass(frozen=True, slots=True)
 class StatusOutput:
-    """`batches` are commit users whose writes are in the table: batch writes with state that is left over.
+    """`batches` are queries whose writes are in the table: batch writes with state that is left over.
 
     `listeners` have, for each stream that some listened to, the newest epoch that each was told of, -1 for none. A
     query that has left no trace for longer than `max_quiet_ms` is not well.
@@ -47,15 +47,15 @@ class StatusOutput:
     location: str
     format: str
     table: TableState | None
-    users: tuple[UserStatus, ...]
-    batches: tuple[UserStatus, ...]
-    listeners: Mapping[CommitUser, Mapping[str, Epoch]]
+    queries: tuple[QueryStatus, ...]
+    batches: tuple[QueryStatus, ...]
+    listeners: Mapping[QueryId, Mapping[str, Epoch]]
     now_ms: int
     max_quiet_ms: int | None = None
 
     @property
     def well(self) -> bool:
-        return all(self._health(user).well for user in self.users)
+        return all(self._health(query).well for query in self.queries)
 
     def data(self) -> dict[str, Any]:
         return {
@@ -66,36 +66,36 @@ class StatusOutput:
             "tableId": None if self.table is None else self.table.table_id,
             "partitionBy": None if self.table is None else list(self.table.partition_columns),
             "timestampMs": self.now_ms,
-            "users": [self._user_data(user) for user in self.users],
-            "committedBatches": [str(user.user) for user in self.batches],
+            "queries": [self._query_data(query) for query in self.queries],
+            "committedBatches": [str(query.id) for query in self.batches],
         }
 
     def render(self) -> RenderableType:
         parts: list[RenderableType] = [text(self.location, "bold"), text(self._table_line())]
-        for user in self.users:
-            parts += [text(""), self._block(user)]
-        if not self.users:
+        for query in self.queries:
+            parts += [text(""), self._block(query)]
+        if not self.queries:
             parts += [text(""), text("no query has written here, and no batch write is under way")]
         if self.batches:
             parts += [text(""), text(f"{len(self.batches)} committed batch writes still have their state")]
         return Group(*parts)
 
-    def _block(self, user: UserStatus) -> RenderableType:
-        listeners = _listener_facts(user, self.listeners.get(user.user, {}))
-        epochs = [table(_EPOCH_COLUMNS, _epoch_rows(user, self.now_ms))] if user.staged else []
-        return block(user, self._health(user), self.now_ms, listeners, *epochs)
+    def _block(self, query: QueryStatus) -> RenderableType:
+        listeners = _listener_facts(query, self.listeners.get(query.id, {}))
+        epochs = [table(_EPOCH_COLUMNS, _epoch_rows(query, self.now_ms))] if query.staged else []
+        return block(query, self._health(query), self.now_ms, listeners, *epochs)
 
-    def _user_data(self, user: UserStatus) -> dict[str, Any]:
-        return standing_data(user, self._health(user), self.now_ms) | {
-            "pending": [_epoch_data(each) for each in user.pending],
-            "passed": [_epoch_data(each) for each in user.passed],
-            "unsealed": [_epoch_data(each) for each in user.unsealed],
-            "problem": user.problem,
-            "listeners": dict(self.listeners.get(user.user, {})),
+    def _query_data(self, query: QueryStatus) -> dict[str, Any]:
+        return standing_data(query, self._health(query), self.now_ms) | {
+            "pending": [_epoch_data(each) for each in query.pending],
+            "passed": [_epoch_data(each) for each in query.passed],
+            "unsealed": [_epoch_data(each) for each in query.unsealed],
+            "problem": query.problem,
+            "listeners": dict(self.listeners.get(query.id, {})),
         }
 
-    def _health(self, user: UserStatus) -> Health:
-        return health_of(user, self.location, self.now_ms, self.max_quiet_ms)
+    def _health(self, query: QueryStatus) -> Health:
+        return health_of(query, self.location, self.now_ms, self.max_quiet_ms)
 
     def _table_line(self) -> str:
         if self.table is None:
@@ -107,25 +107,25 @@ class StatusOutput:
 async def read_status(store: Store, clock: Clock, max_quiet_ms: int | None = None) -> StatusOutput:
     """Raises `InvalidInput` where there is neither a table nor state of one.
 
-    Cost: opening the table, one page of a listing for each user, what `user_status` says for each, a listing and the
-    places of the listeners of each stream, the newest version or a few more for the names of queries, and where users
+    Cost: opening the table, one page of a listing for each query, what `query_status` says for each, a listing and the
+    places of the listeners of each stream, the newest version or a few more for the names of queries, and where queries
     without marks and seals are left over `VERSIONS_SEARCHED` versions.
     """
     table_format = await table_at(store, clock)
     found = await table_format.open()
-    users = await users_of(store, found)
-    if found is None and not users:
+    queries = await queries_of(store, found)
+    if found is None and not queries:
         raise InvalidInput(f"there is no table at {store.location}; check the location")
     committed: set[str | None] = set()
-    if any(user.never_sealed for user in users):
+    if any(query.never_sealed for query in queries):
         committed = {entry.id for entry in await table_format.history(VERSIONS_SEARCHED)}
-    done = tuple(user for user in users if user.never_sealed and user.user in committed)
-    others = tuple(user for user in users if user not in done)
-    streams = [user.user for user in others if user.marks.own is not None and not is_batch(user.user)]
+    done = tuple(query for query in queries if query.never_sealed and query.id in committed)
+    others = tuple(query for query in queries if query not in done)
+    streams = [query.id for query in others if query.marks.own is not None and not is_batch(query.id)]
     places = await in_parallel(partial(places_of, store), streams)
-    listeners = {user: each for user, each in zip(streams, places, strict=True) if each}
+    listeners = {query: each for query, each in zip(streams, places, strict=True) if each}
     names = {} if found is None else await table_format.query_names(found.version, streams)
-    named = tuple(replace(user, name=names.get(user.user)) for user in others)
+    named = tuple(replace(query, name=names.get(query.id)) for query in others)
     return StatusOutput(store.location, table_format.name, found, named, done, listeners, clock.wall_ms(), max_quiet_ms)
 
 
@@ -179,10 +179,10 @@ def command(
 _EPOCH_COLUMNS = ("#epoch", "", "", "#files", "#rows", "#bytes", "#lost files")
 
 
-def _epoch_rows(user: UserStatus, now_ms: int) -> list[tuple[object, ...]]:
+def _epoch_rows(query: QueryStatus, now_ms: int) -> list[tuple[object, ...]]:
     """The first sealed epochs and the first that are not: of each kind some, and how many more there are."""
-    sealed = [*(("passed", each) for each in user.passed), *(("waits", each) for each in user.pending)]
-    return [*_first_rows(sealed, now_ms), *_first_rows([("not sealed", each) for each in user.unsealed], now_ms)]
+    sealed = [*(("passed", each) for each in query.passed), *(("waits", each) for each in query.pending)]
+    return [*_first_rows(sealed, now_ms), *_first_rows([("not sealed", each) for each in query.unsealed], now_ms)]
 
 
 def _first_rows(epochs: Sequence[tuple[str, StagedEpoch]], now_ms: int) -> list[tuple[object, ...]]:
@@ -200,8 +200,8 @@ def _epoch_row(kind: str, epoch: StagedEpoch, now_ms: int) -> tuple[object, ...]
     )
 
 
-def _listener_facts(user: UserStatus, places: Mapping[str, Epoch]) -> list[tuple[str, object]]:
-    own = -1 if user.marks.own is None else user.marks.own
+def _listener_facts(query: QueryStatus, places: Mapping[str, Epoch]) -> list[tuple[str, object]]:
+    own = -1 if query.marks.own is None else query.marks.own
     return [(f"listener {name}", _told(epoch, max(0, own - epoch))) for name, epoch in sorted(places.items())]
 
 

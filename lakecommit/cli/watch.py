@@ -48,7 +48,7 @@ class WatchOutput:
             "timestampMs": watched.now_ms,
             "watchedMs": watched.watched_ms,
             "version": watched.version,
-            "users": [_query_data(query, watched) for query in watched.queries],
+            "queries": [_query_data(query, watched) for query in watched.queries],
         }
 
     def render(self) -> RenderableType:

@@ -16,9 +16,9 @@ from lakecommit.restarting.reader import Reader
 async def commit_batch(
     queries: Queries, reader: Reader, pending: Pending, schema: str, settings: TableSettings, txn: Txn | None
 ) -> Landed:
-    """Commits `pending` as the next version, which is known by its commit user; creates a missing table.
+    """Commits `pending` as the next version, which is known by the write's id; creates a missing table.
 
-    Raises `Overtaken` where its `txnVersion` was reached, or its commit user fenced off, since the write began: both
+    Raises `Overtaken` where its `txnVersion` was reached, or it was fenced off, since the write began: both
     are asked of every state of the table that the version could follow.
     """
     table = queries.table
@@ -44,8 +44,8 @@ def _check(table: TableView, pending: Pending, settings: TableSettings, txn: Txn
             f"txnVersion {txn.version} of txnAppId {txn.application_id!r} was committed by somebody else while this "
             "write ran: its rows were not added; check that one job at a time uses this txnAppId"
         )
-    if table.known.mark(pending.user) is not None:
-        raise Overtaken(f"batch write {pending.user} was cleaned up while it slept: run it again")
+    if table.known.mark(pending.query) is not None:
+        raise Overtaken(f"batch write {pending.query} was cleaned up while it slept: run it again")
     try:
         table.check_plans([pending], settings, NOT_COMMITTED)
     except TableMadeAnew as anew:

@@ -12,12 +12,14 @@ from lakecommit.progress.settings import TableSettings, Txn
 
 def stream_change(change_id: str, parts: Sequence[Part], user_metadata: str | None, blind: bool) -> Change:
     """One snapshot of the runs of several queries, each with both of its marks."""
-    last = {part.user: part.epochs[-1].epoch for part in parts}
+    last = {part.query: part.epochs[-1].epoch for part in parts}
     return Change(
         id=change_id,
         kind=Kind.APPEND_EPOCHS,
         adds=tuple(file for part in parts for pending in part.files for file in pending.files),
-        marks=tuple(mark for user, epoch in last.items() for mark in ((str(user), epoch), (own_mark_id(user), epoch))),
+        marks=tuple(
+            mark for query, epoch in last.items() for mark in ((str(query), epoch), (own_mark_id(query), epoch))
+        ),
         rests_on=_rests_on(blind),
         holds=tuple(_held(part) for part in parts),
         user_metadata=user_metadata,
@@ -25,9 +27,9 @@ def stream_change(change_id: str, parts: Sequence[Part], user_metadata: str | No
 
 
 def batch_change(pending: Pending, settings: TableSettings, txn: Txn | None) -> Change:
-    """The one version of a batch write, which is known by its commit user."""
+    """The one version of a batch write, which is known by the write's id."""
     return Change(
-        id=pending.user,
+        id=pending.query,
         kind=Kind.APPEND_BATCH,
         adds=pending.files,
         marks=() if txn is None else ((txn.application_id, txn.version),),
@@ -45,7 +47,7 @@ def _held(part: Part) -> Held:
     first, last = part.epochs[0], part.epochs[-1]
     epochs = zip(part.epochs, part.files, strict=True)
     return Held(
-        user=part.user,
+        query=part.query,
         run=(first.epoch, last.epoch),
         left_out=tuple(seal.epoch for seal, files in epochs if seal.totals.files > len(files.files)),
         watermark_us=last.watermark_us,

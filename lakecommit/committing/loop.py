@@ -19,7 +19,7 @@ from lakecommit.concurrency.worker import Worker
 from lakecommit.errors import AccessDenied, CommitFailed, LakecommitError, StoreError, TableMadeAnew
 from lakecommit.formats.base import Located
 from lakecommit.formats.change import Change
-from lakecommit.model import CommitUser, SealedEpoch
+from lakecommit.model import QueryId, SealedEpoch
 from lakecommit.progress.cadence import Waiting, due_in_ms
 from lakecommit.progress.epochs import FILES_PER_SNAPSHOT, Progress, is_worth_a_snapshot, next_run
 from lakecommit.progress.observer import Observer, Part, Snapshot
@@ -62,19 +62,19 @@ class Snapshots:
         self._worker = Worker(self._commit_all)
         # With the table, and with each query whose state could not be read.
         self._patience = self._new_patience()
-        self._reading: dict[CommitUser, Backoff] = {}
+        self._reading: dict[QueryId, Backoff] = {}
         self.hurried = 0
         # Queries whose next epoch waits for the end of a vacuum, and until when.
-        self.held: dict[CommitUser, int] = {}
+        self.held: dict[QueryId, int] = {}
 
     def wake(self) -> None:
         """There may be something to commit. Never waits."""
         self._queries.changed.ring()
         self._worker.wake()
 
-    def wants(self, user: CommitUser) -> bool:
+    def wants(self, query: QueryId) -> bool:
         """Whether something of a query is to be committed."""
-        progress = self._queries.progress.get(user)
+        progress = self._queries.progress.get(query)
         return progress is not None and is_worth_a_snapshot(progress, self._empty_epochs)
 
     async def _commit_all(self) -> None:
@@ -98,28 +98,28 @@ class Snapshots:
     def _due_in_ms(self) -> int | None:
         now_ms = self._clock.boot_ms()
         waiting = (
-            self._waiting(user, progress)
-            for user, progress in self._queries.progress.items()
-            if self._queries.knows(user) and self.wants(user) and not self._is_held(user)
+            self._waiting(query, progress)
+            for query, progress in self._queries.progress.items()
+            if self._queries.knows(query) and self.wants(query) and not self._is_held(query)
         )
-        held = [max(0, self.held[user] - now_ms) for user in self.held if self._is_held(user) and self.wants(user)]
+        held = [max(0, self.held[query] - now_ms) for query in self.held if self._is_held(query) and self.wants(query)]
         due_ms = [
             due_in_ms(waiting, now_ms),
             *held,
-            *(self._read_in_ms(user, now_ms) for user in self._queries.doubted),
+            *(self._read_in_ms(query, now_ms) for query in self._queries.doubted),
         ]
         next_ms = min((each for each in due_ms if each is not None), default=None)
         return None if next_ms is None else max(next_ms, self._patience.until_ms - now_ms)
 
-    def _is_held(self, user: CommitUser) -> bool:
-        return user in self.held and self._queries.knows(user)
+    def _is_held(self, query: QueryId) -> bool:
+        return query in self.held and self._queries.knows(query)
 
-    def _read_in_ms(self, user: CommitUser, now_ms: int) -> int:
+    def _read_in_ms(self, query: QueryId, now_ms: int) -> int:
         """When a query whose memory is in doubt is read again."""
-        return max(0, self._reading[user].until_ms - now_ms) if user in self._reading else 0
+        return max(0, self._reading[query].until_ms - now_ms) if query in self._reading else 0
 
-    def _waiting(self, user: CommitUser, progress: Progress) -> Waiting:
-        run = self._queries.runs[user]
+    def _waiting(self, query: QueryId, progress: Progress) -> Waiting:
+        run = self._queries.runs[query]
         hurried = bool(run.pressed or run.ended or self.hurried)
         return Waiting(progress.load, run.pace, run.in_backlog, hurried, run.since_ms)
 
@@ -133,8 +133,8 @@ class Snapshots:
             self._patience.over()
         except TableMadeAnew:
             # What its seals say tells each query what to do about it: it is read again, and fails with that.
-            for user in self._concerned(parts):
-                self._queries.doubt(user, unread=True)
+            for query in self._concerned(parts):
+                self._queries.doubt(query, unread=True)
         except LakecommitError as error:
             self._failed(error, self._concerned(parts))
         except Exception as error:
@@ -145,8 +145,8 @@ class Snapshots:
             if landed is not None:
                 self._observer.committed(landed.table, [self._snapshot(part, landed) for part in parts])
 
-    def _concerned(self, parts: Sequence[Part]) -> list[CommitUser]:
-        return [part.user for part in parts] or list(self._queries.progress)
+    def _concerned(self, parts: Sequence[Part]) -> list[QueryId]:
+        return [part.query for part in parts] or list(self._queries.progress)
 
     async def _next_change(self, parts: list[Part]) -> Change | None:
         """What is due of all queries as one version; `parts` are what it has of each, empty where it fails before."""
@@ -159,38 +159,38 @@ class Snapshots:
         parts += await self._fitting_parts()
         if not parts:
             return None
-        runs = [self._queries.runs[part.user] for part in parts]
+        runs = [self._queries.runs[part.query] for part in parts]
         blind = all(run.asked_for.blind for run in runs)
         return stream_change(self._new_id(), parts, runs[0].asked_for.user_metadata, blind)
 
     async def _read_what_is_in_doubt(self) -> None:
         """What goes wrong with one query is not the others' affair."""
         now_ms = self._clock.boot_ms()
-        for user in sorted(self._queries.doubted):
-            if self._read_in_ms(user, now_ms) > 0:
+        for query in sorted(self._queries.doubted):
+            if self._read_in_ms(query, now_ms) > 0:
                 continue
-            self._queries.settle_doubt(user)
+            self._queries.settle_doubt(query)
             try:
                 await self._reader.freshen()
             except LakecommitError:
                 # It is not forgotten that somebody waits for this.
-                self._queries.doubt(user)
+                self._queries.doubt(query)
                 raise
             try:
-                await self._reader.start(user, self._queries.runs[user].asked_for)
-                self._reading.pop(user, None)
+                await self._reader.start(query, self._queries.runs[query].asked_for)
+                self._reading.pop(query, None)
             except LakecommitError as error:
-                self._unread(user, error)
+                self._unread(query, error)
 
-    def _unread(self, user: CommitUser, error: LakecommitError) -> None:
+    def _unread(self, query: QueryId, error: LakecommitError) -> None:
         """The state of a query could not be read. It is tried again where that may help; otherwise it has failed."""
-        pause_ms = self._pause_after(error, self._reading.setdefault(user, self._new_patience()))
+        pause_ms = self._pause_after(error, self._reading.setdefault(query, self._new_patience()))
         if pause_ms is not None:
-            _log.warning("%s; query %s is read again in %d s", error, user, pause_ms // 1000)
-            self._queries.doubt(user)
+            _log.warning("%s; query %s is read again in %d s", error, query, pause_ms // 1000)
+            self._queries.doubt(query)
         else:
-            self._reading.pop(user, None)
-            self._queries.fail(user, error)
+            self._reading.pop(query, None)
+            self._queries.fail(query, error)
 
     def _pause_after(self, error: LakecommitError, patience: Backoff) -> int | None:
         """How long to wait after a fault of the store; None where waiting does not help any more."""
@@ -200,11 +200,11 @@ class Snapshots:
     async def _let_go(self) -> None:
         """Whoever has waited for a vacuum for a while looks whether it is over."""
         now_ms = self._clock.boot_ms()
-        due = [user for user, until_ms in self.held.items() if until_ms <= now_ms]
+        due = [query for query, until_ms in self.held.items() if until_ms <= now_ms]
         if due:
             await self._reader.look()
-        for user in due:
-            del self.held[user]
+        for query in due:
+            del self.held[query]
 
     async def _fitting_parts(self) -> list[Part]:
         """What each query adds to the next version. One whose epochs do not fit the table any more has failed.
@@ -213,55 +213,55 @@ class Snapshots:
         """
         queries, room = self._queries, FILES_PER_SNAPSHOT
         parts: list[Part] = []
-        for user, progress in sorted(queries.progress.items(), key=lambda each: queries.runs[each[0]].since_ms):
-            settings, epochs = queries.runs[user].asked_for, next_run(progress, self._empty_epochs, room)
+        for query, progress in sorted(queries.progress.items(), key=lambda each: queries.runs[each[0]].since_ms):
+            settings, epochs = queries.runs[query].asked_for, next_run(progress, self._empty_epochs, room)
             files = sum(seal.totals.files for seal in epochs)
-            if not epochs or not queries.knows(user) or user in self.held:
+            if not epochs or not queries.knows(query) or query in self.held:
                 continue
             # A version has one user's metadata, and an epoch larger than a version should be has one for itself.
             if parts and (
-                files > room or settings.user_metadata != queries.runs[parts[0].user].asked_for.user_metadata
+                files > room or settings.user_metadata != queries.runs[parts[0].query].asked_for.user_metadata
             ):
                 continue
-            assert not queries.table.is_done(user, epochs[0].epoch), "what the mark has reached was dropped"
+            assert not queries.table.is_done(query, epochs[0].epoch), "what the mark has reached was dropped"
             try:
-                staged = queries.staged(user, epochs)
+                staged = queries.staged(query, epochs)
                 queries.table.check_plans(staged, settings, SEALED)
-                look = await self._reader.look_for(user, epochs, staged)
+                look = await self._reader.look_for(query, epochs, staged)
                 if look.waits and not look.ready:
-                    self._hold(user, epochs[0])
+                    self._hold(query, epochs[0])
             except StoreError:
                 # Of the store, and not of this query.
                 raise
             except LakecommitError as error:
-                queries.fail(user, error)
+                queries.fail(query, error)
                 continue
             if look.ready:
                 compacted = any(seal.in_part for seal in progress.pending)
-                parts.append(Part(user, epochs[: look.ready], staged[: look.ready], settings.query_name, compacted))
+                parts.append(Part(query, epochs[: look.ready], staged[: look.ready], settings.query_name, compacted))
                 room -= sum(seal.totals.files for seal in parts[-1].epochs)
         return parts
 
-    def _hold(self, user: CommitUser, epoch: SealedEpoch) -> None:
+    def _hold(self, query: QueryId, epoch: SealedEpoch) -> None:
         """Raises where nobody has the time to wait for a vacuum."""
-        waiting = vacuum_under_way(self._format.location, user, epoch.epoch)
+        waiting = vacuum_under_way(self._format.location, query, epoch.epoch)
         if self._patience_ms == 0:
             raise waiting
         _log.warning("%s; it is looked for again in %d s", waiting, VACUUM_PAUSE_MS // 1000)
-        self.held[user] = self._clock.boot_ms() + VACUUM_PAUSE_MS
+        self.held[query] = self._clock.boot_ms() + VACUUM_PAUSE_MS
         self._queries.changed.ring()
 
     def _snapshot(self, part: Part, landed: Landed) -> Snapshot:
-        run = self._queries.happened(part.user, Committed(self._clock.boot_ms()))
+        run = self._queries.happened(part.query, Committed(self._clock.boot_ms()))
         waited_ms = max(0, self._clock.wall_ms() - part.epochs[0].sealed_ms)
         return Snapshot(landed.table.version, part, landed.attempts, landed.requests, waited_ms, run.in_backlog)
 
-    def _failed(self, error: LakecommitError, users: Sequence[CommitUser]) -> None:
+    def _failed(self, error: LakecommitError, queries: Sequence[QueryId]) -> None:
         """Tries again after a pause where that may help; otherwise the queries have failed."""
         pause_ms = self._pause_after(error, self._patience)
         if pause_ms is not None:
             _log.warning("%s; pending epochs are tried again in %d s", error, pause_ms // 1000)
             return
         self._patience.over()
-        for user in dict.fromkeys([*users, *sorted(self._queries.doubted)]):
-            self._queries.fail(user, error)
+        for query in dict.fromkeys([*queries, *sorted(self._queries.doubted)]):
+            self._queries.fail(query, error)

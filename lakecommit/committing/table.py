@@ -20,7 +20,7 @@ from lakecommit.committing.batch import commit_batch
 from lakecommit.committing.loop import Snapshots
 from lakecommit.errors import InvalidInput, LakecommitError, StoreError
 from lakecommit.formats.base import WritePlan
-from lakecommit.model import CommitUser, Epoch, Report, Totals
+from lakecommit.model import Epoch, QueryId, Report, Totals
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT, Progress, done_epochs, need_not_run
 from lakecommit.progress.observer import BatchSnapshot, Observer, Observers
@@ -47,7 +47,7 @@ class Planned:
     """`done` is, for each query, the newest epoch that its tasks need not write; `skip` says that a batch is done."""
 
     plan: WritePlan
-    done: Mapping[CommitUser, Epoch]
+    done: Mapping[QueryId, Epoch]
     skip: bool = False
 
 
@@ -104,17 +104,17 @@ class TableCommitter:
             commit=self._snapshots.wake,
         )
         # Queries whose state cannot be read: their own commit tells why.
-        self._unreadable: set[CommitUser] = set()
+        self._unreadable: set[QueryId] = set()
         # Spark runs one epoch of a query at a time; a run that has ended may still be in its last one.
         # A lock is there for as long as somebody holds it or waits for it.
-        self._sealing: WeakValueDictionary[CommitUser, asyncio.Lock] = WeakValueDictionary()
+        self._sealing: WeakValueDictionary[QueryId, asyncio.Lock] = WeakValueDictionary()
 
     async def plan(
         self,
         schema: str,
         settings: TableSettings,
         *,
-        queries: Sequence[CommitUser] = (),
+        queries: Sequence[QueryId] = (),
         afresh: bool = False,
         txn: Txn | None = None,
     ) -> Planned:
@@ -141,12 +141,12 @@ class TableCommitter:
             return self._planned(schema, settings, txn)
 
     async def _plan_anew(
-        self, schema: str, settings: TableSettings, queries: Sequence[CommitUser], txn: Txn | None, *, afresh: bool
+        self, schema: str, settings: TableSettings, queries: Sequence[QueryId], txn: Txn | None, *, afresh: bool
     ) -> Planned:
         async with self._reader.turn:
-            for user in queries:
-                if not self._queries.is_sealing(user):
-                    self._queries.settle_doubt(user)
+            for query in queries:
+                if not self._queries.is_sealing(query):
+                    self._queries.settle_doubt(query)
             unknown = self._unknown(queries)
             if self._table.state is None or afresh or unknown:
                 await self._reader.look_anew()
@@ -155,24 +155,24 @@ class TableCommitter:
             # was replaced.
             metadata = settings.user_metadata if len(queries) == 1 else None
             common = replace(settings, accepted_table_id=None, user_metadata=metadata)
-            for user in unknown:
+            for query in unknown:
                 # What is wrong with a query is said when that query commits.
                 try:
-                    await self._reader.start(user, common)
+                    await self._reader.start(query, common)
                 except LakecommitError:
-                    self._unreadable.add(user)
+                    self._unreadable.add(query)
             self._snapshots.wake()
             return replace(plan, done=done_epochs(self._queries.progress.values()))
 
-    def _unknown(self, queries: Sequence[CommitUser]) -> list[CommitUser]:
+    def _unknown(self, queries: Sequence[QueryId]) -> list[QueryId]:
         return [
-            user
-            for user in queries
+            query
+            for query in queries
             if not (
-                self._queries.knows(user)
-                or self._queries.is_sealing(user)
-                or user in self._unreadable
-                or self._queries.has_failed(user)
+                self._queries.knows(query)
+                or self._queries.is_sealing(query)
+                or query in self._unreadable
+                or self._queries.has_failed(query)
             )
         ]
 
@@ -183,7 +183,7 @@ class TableCommitter:
 
     async def commit_epoch(
         self,
-        user: CommitUser,
+        query: QueryId,
         epoch: Epoch,
         reports: Sequence[Report | None],
         *,
@@ -197,24 +197,24 @@ class TableCommitter:
         Postcondition: the epoch is sealed, once, and a repetition of it is accepted. Where an earlier commit has failed
         for good, its error is raised and nothing is sealed. On any error the query is read again by the next call.
         """
-        run = self._queries.happened(user, Asked(settings, pace or Pace()))
-        with self._queries.busy_with(user):
-            async with self._sealing.setdefault(user, asyncio.Lock()):
-                self._queries.raise_failure(user)
-                self._unreadable.discard(user)
+        run = self._queries.happened(query, Asked(settings, pace or Pace()))
+        with self._queries.busy_with(query):
+            async with self._sealing.setdefault(query, asyncio.Lock()):
+                self._queries.raise_failure(query)
+                self._unreadable.discard(query)
                 try:
-                    await self._sealer.seal(user, epoch, reports, schema, offsets, run)
+                    await self._sealer.seal(query, epoch, reports, schema, offsets, run)
                 except BaseException:
                     # Whatever it is, Spark ends the run with it.
-                    over = self._queries.is_over(user, run)
-                    self._queries.happened(user, Doubted(unread=True) if over else Broke())
+                    over = self._queries.is_over(query, run)
+                    self._queries.happened(query, Doubted(unread=True) if over else Broke())
                     self._snapshots.wake()
                     raise
-            run = self._queries.latest(user, run)
-            return await self._committed(user, epoch, run, 0 if run.in_backlog else run.pace.commit_wait_ms)
+            run = self._queries.latest(query, run)
+            return await self._committed(query, epoch, run, 0 if run.in_backlog else run.pace.commit_wait_ms)
 
     async def resume(
-        self, user: CommitUser, settings: TableSettings, pace: Pace, repeated: tuple[Epoch, str | None] | None = None
+        self, query: QueryId, settings: TableSettings, pace: Pace, repeated: tuple[Epoch, str | None] | None = None
     ) -> bool:
         """Has what earlier runs of a query have left read and committed, before its first epoch comes.
 
@@ -223,59 +223,59 @@ class TableCommitter:
         but no longer than a start may take. Raises what is wrong with the query, which its first epoch meets, too.
         """
         since_ms = self._clock.boot_ms()
-        run = self._queries.happened(user, Resumed(settings, pace))
+        run = self._queries.happened(query, Resumed(settings, pace))
         if repeated is None:
             self._snapshots.wake()
             return False
-        with self._queries.busy_with(user):
-            progress = await self._read(user, settings)
+        with self._queries.busy_with(query):
+            progress = await self._read(query, settings)
             self._snapshots.wake()
             if not need_not_run(progress, *repeated):
                 return False
             left_ms = max(0, LONGEST_START_MS - (self._clock.boot_ms() - since_ms))
             wait_ms = left_ms if pace.commit_wait_ms is None else min(left_ms, pace.commit_wait_ms)
-            await self._committed(user, repeated[0], run, wait_ms)
+            await self._committed(query, repeated[0], run, wait_ms)
             return True
 
-    async def commit_pending(self, user: CommitUser, settings: TableSettings) -> int | None:
+    async def commit_pending(self, query: QueryId, settings: TableSettings) -> int | None:
         """Commits what is pending of a query, as a restart of it would before its first epoch."""
-        self._queries.begin_run(user)
-        progress = await self._read(user, settings)
-        run = self._queries.happened(user, Asked(settings, Pace()))
+        self._queries.begin_run(query)
+        progress = await self._read(query, settings)
+        run = self._queries.happened(query, Asked(settings, Pace()))
         if progress.newest is None:
             return None
-        return (await self._committed(user, progress.newest, run, None)).version
+        return (await self._committed(query, progress.newest, run, None)).version
 
-    async def _read(self, user: CommitUser, settings: TableSettings) -> Progress:
+    async def _read(self, query: QueryId, settings: TableSettings) -> Progress:
         async with self._reader.turn:
-            self._queries.settle_doubt(user)
+            self._queries.settle_doubt(query)
             await self._reader.look_anew()
-            return await self._reader.start(user, settings)
+            return await self._reader.start(query, settings)
 
     async def commit_batch(
         self,
-        user: CommitUser,
+        query: QueryId,
         reports: Sequence[Report | None],
         *,
         schema: str,
         settings: TableSettings,
         txn: Txn | None,
     ) -> int | None:
-        """Commits a batch write as one snapshot, known by its commit user. None where it was skipped.
+        """Commits a batch write as one snapshot, known by the write's id. None where it was skipped.
 
-        Raises `Overtaken` where its `txnVersion` was reached, or its commit user fenced off, after it began.
+        Raises `Overtaken` where its `txnVersion` was reached, or it was fenced off, after it began.
         """
         if reports and all(report is not None and report.skipped for report in reports):
             return None
-        pending = batch_pending(user, reports)
+        pending = batch_pending(query, reports)
         landed = await commit_batch(self._queries, self._reader, pending, schema, settings, txn)
         version = landed.table.version
         snapshot = BatchSnapshot(version, pending, settings, txn, landed.attempts, landed.requests)
         self._observers.batch_committed(landed.table, snapshot)
-        self._observers.batch_ended(user, reports, lost=False)
+        self._observers.batch_ended(query, reports, lost=False)
         return version
 
-    async def abort_batch(self, user: CommitUser, reports: Sequence[Report | None]) -> None:
+    async def abort_batch(self, query: QueryId, reports: Sequence[Report | None]) -> None:
         """Deletes what a batch write has staged, where its reports prove that nothing of it was committed.
 
         Spark calls for this also after a commit that failed, whose version may have landed all the same. A report that
@@ -283,7 +283,7 @@ class TableCommitter:
         """
         if reports and all(report is not None for report in reports):
             return
-        self._observers.batch_ended(user, reports, lost=True)
+        self._observers.batch_ended(query, reports, lost=True)
 
     async def drain(self) -> None:
         """Has all that is pending committed, whatever the cadence, and waits for it. Raises what made it fail.
@@ -301,54 +301,54 @@ class TableCommitter:
         self._queries.raise_failures()
 
     @property
-    def pending(self) -> Mapping[CommitUser, Totals]:
+    def pending(self) -> Mapping[QueryId, Totals]:
         """What each query has sealed and not committed."""
-        loads = {user: progress.load for user, progress in self._queries.progress.items()}
-        return {user: load for user, load in loads.items() if load.epochs}
+        loads = {query: progress.load for query, progress in self._queries.progress.items()}
+        return {query: load for query, load in loads.items() if load.epochs}
 
     @property
-    def unsure(self) -> Collection[CommitUser]:
+    def unsure(self) -> Collection[QueryId]:
         """Queries that may have sealed more than is known: they have failed, or cannot be read for now."""
         return self._queries.unsure - self.pending.keys()
 
-    def begin_run(self, user: CommitUser) -> None:
+    def begin_run(self, query: QueryId) -> None:
         """A new run of a query begins: what is remembered of it is read again. Never waits: Spark starts no query
         until this has returned, whatever this table is busy with."""
-        self._unreadable.discard(user)
-        self._queries.begin_run(user)
+        self._unreadable.discard(query)
+        self._queries.begin_run(query)
         self._snapshots.wake()
 
-    def end_run(self, user: CommitUser) -> None:
+    def end_run(self, query: QueryId) -> None:
         """A run has ended: what is pending of it is committed, and then it is forgotten. Never waits."""
-        if (load := self.pending.get(user)) is not None:
+        if (load := self.pending.get(query)) is not None:
             _log.info(
                 "query %s ended with %d epochs (%d files) pending in %s; they are committed now; lakecommit.drain() "
                 "waits for it",
-                *(user, load.epochs, load.files, self._format.location),
+                *(query, load.epochs, load.files, self._format.location),
             )
-        self._queries.end_run(user)
+        self._queries.end_run(query)
         self._snapshots.wake()
         self._observers.table_seen(self._table.state)
-        self._observers.run_ended(user)
+        self._observers.run_ended(query)
 
-    async def _committed(self, user: CommitUser, epoch: Epoch, run: Run, wait_ms: int | None) -> Outcome:
+    async def _committed(self, query: QueryId, epoch: Epoch, run: Run, wait_ms: int | None) -> Outcome:
         """Has what is pending committed, and waits for the epoch's snapshot, at most as long as it is told to."""
 
         def over() -> bool:
-            settled = self._queries.is_settled(user, epoch)
+            settled = self._queries.is_settled(query, epoch)
             # Epochs without rows wait for nothing, but when many have gathered, whoever has the time sees to them.
-            return self._queries.is_over(user, run) or (
-                settled and (self._queries.has_failed(user) or not self._snapshots.wants(user))
+            return self._queries.is_over(query, run) or (
+                settled and (self._queries.has_failed(query) or not self._snapshots.wants(query))
             )
 
-        self._queries.happened_in(user, run, Waits(1))
+        self._queries.happened_in(query, run, Waits(1))
         try:
             self._snapshots.wake()
             await self._queries.changed.wait_until(over, wait_ms)
         finally:
-            self._queries.happened_in(user, run, Waits(-1))
-        self._queries.raise_failure(user)
-        held = self._table.state is not None and self._table.is_done(user, epoch)
+            self._queries.happened_in(query, run, Waits(-1))
+        self._queries.raise_failure(query)
+        held = self._table.state is not None and self._table.is_done(query, epoch)
         return Outcome(
-            version=self._table.known.version if held else None, pending=not self._queries.is_settled(user, epoch)
+            version=self._table.known.version if held else None, pending=not self._queries.is_settled(query, epoch)
         )

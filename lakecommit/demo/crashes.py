@@ -21,7 +21,7 @@ from pathlib import Path
 from lakecommit.demo.driver import DriverSettings
 from lakecommit.demo.place import Place, table_in
 from lakecommit.errors import CommitFailed
-from lakecommit.observing.status import users_of
+from lakecommit.observing.status import queries_of
 from lakecommit.state import layout
 
 LONGEST_RUN_SECONDS = 600
@@ -133,8 +133,8 @@ class Driver:
 def newest_epoch(place: Place, *, sealed: bool) -> int:
     """The newest epoch that has a seal, or that has a manifest; -1 where none has."""
     if place.s3 is None:
-        users = Path(place.location, layout.users_prefix())
-        found = users.glob("*/seals/*.avro" if sealed else "*/writers/*")
+        queries = Path(place.location, layout.queries_prefix())
+        found = queries.glob("*/seals/*.avro" if sealed else "*/writers/*")
         return max((int(path.stem) for path in found), default=-1)
     keys = [key.partition("/")[2] for _, key in place.s3.requests()]
     if sealed:
@@ -144,11 +144,11 @@ def newest_epoch(place: Place, *, sealed: bool) -> int:
 
 async def _left(place: Place) -> LeftByAKill:
     store = place.store()
-    users = await users_of(store, await table_in(store))
-    pending = [epoch for user in users for epoch in user.pending]
-    unsealed = [epoch for user in users for epoch in user.unsealed]
+    queries = await queries_of(store, await table_in(store))
+    pending = [epoch for query in queries for epoch in query.pending]
+    unsealed = [epoch for query in queries for epoch in query.unsealed]
     newest = [epoch.epoch for epoch in (*pending, *unsealed)]
-    marks = [user.marks.mark for user in users if user.marks.mark is not None]
+    marks = [query.marks.mark for query in queries if query.marks.mark is not None]
     return LeftByAKill(
         epoch=max([*newest, *marks], default=0),
         pending_epochs=len(pending),

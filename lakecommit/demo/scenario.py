@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from lakecommit.demo import orders
 from lakecommit.demo.place import Place, table_in
-from lakecommit.observing.status import users_of
+from lakecommit.observing.status import queries_of
 from lakecommit.state import layout
 from lakecommit.storage.base import Store
 
@@ -132,8 +132,8 @@ def count_objects(place: Place) -> Objects:
 
 
 async def _count_epochs(store: Store) -> int:
-    users = await users_of(store, await table_in(store))
-    return sum(user.marks.mark + 1 for user in users if user.marks.mark is not None)
+    queries = await queries_of(store, await table_in(store))
+    return sum(query.marks.mark + 1 for query in queries if query.marks.mark is not None)
 
 
 async def _count(store: Store, live: set[str], versions: int) -> Objects:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from lakecommit.errors import TableMadeAnew
 from lakecommit.formats.change import Change, EpochRun
-from lakecommit.model import AttemptId, CommitUser, Epoch, Marks, own_mark_id
+from lakecommit.model import AttemptId, Epoch, Marks, QueryId, own_mark_id
 from lakecommit.storage.base import Create, Get, GetRange, List
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
@@ -107,12 +107,12 @@ class TableState(Protocol):
         """When that version was reached, on the wall clock of who set it; None where the table does not say."""
 
 
-def marks_of(table: TableState | None, user: CommitUser) -> Marks:
-    """How far `user` has come in the table; nowhere where there is none."""
+def marks_of(table: TableState | None, query: QueryId) -> Marks:
+    """How far `query` has come in the table; nowhere where there is none."""
     if table is None:
         return Marks()
-    own_id = own_mark_id(user)
-    mark, own = table.mark(user), table.mark(own_id)
+    own_id = own_mark_id(query)
+    mark, own = table.mark(query), table.mark(own_id)
     # An own mark is never set without its time, so that one that has none is no longer in the log.
     expired = own is not None and table.mark_set_ms(own_id) is None
     return Marks(None if mark is None else Epoch(mark), None if own is None else Epoch(own), expired)
@@ -292,15 +292,15 @@ class Testify(Located, Protocol):
     async def ever_named_files(self, paths: Collection[str]) -> frozenset[str]:
         """Which of `paths`, data files of lakecommit, the log has ever named, as far back as it goes. Expensive."""
 
-    async def removed_since(self, head: int, own: Marks, user: CommitUser, sealed_ms: int) -> frozenset[str] | None:
+    async def removed_since(self, head: int, own: Marks, query: QueryId, sealed_ms: int) -> frozenset[str] | None:
         """Base names of lakecommit's files that versions up to `head` remove, back to the one that set the own mark of
-        `user`, or to those that were there when an epoch was sealed. None where the log does not go back so far."""
+        `query`, or to those that were there when an epoch was sealed. None where the log does not go back so far."""
 
     async def tags(self, first: int) -> Sequence[VersionTag]:
         """The versions from `first` on that are there, in order: one listing, however many they are."""
 
-    async def holding(self, version: int, user: CommitUser) -> Holding | None:
-        """What `version` has of the query of `user`, read now; None where the log no longer has the version."""
+    async def holding(self, version: int, query: QueryId) -> Holding | None:
+        """What `version` has of the query of `query`, read now; None where the log no longer has the version."""
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         """The marks above `after` that `application_id` has set, one a version, without those that were only kept;
@@ -320,7 +320,7 @@ class Describe(Located, Protocol):
     async def history(self, limit: int) -> Sequence[HistoryEntry]:
         """The newest `limit` versions, newest first; fewer where the log was cleaned up. No table: none."""
 
-    async def query_names(self, newest: int, queries: Collection[CommitUser]) -> Mapping[CommitUser, str]:
+    async def query_names(self, newest: int, queries: Collection[QueryId]) -> Mapping[QueryId, str]:
         """The names that `queries` had when they were last committed, as far as the versions up to `newest` tell that
         are worth a look."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from lakecommit.model import CommitUser, DataFile, Epoch
+from lakecommit.model import DataFile, Epoch, QueryId
 
 # First and last epoch of a run.
 EpochRun = tuple[Epoch, Epoch]
@@ -45,7 +45,7 @@ class Held:
     says that of these epochs, or of those that follow them, the table has some files already.
     """
 
-    user: CommitUser
+    query: QueryId
     run: EpochRun | None = None
     again: tuple[Epoch, ...] = ()
     settled: tuple[EpochRun, ...] = ()

@@ -24,7 +24,7 @@ from lakecommit.listening.events import Counted, Gone, Teller, counted
 from lakecommit.listening.feed import Feed, Untold
 from lakecommit.listening.places import BEFORE_ALL, Place, PlaceStore, StoredPlaces
 from lakecommit.listening.registry import Listeners
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.state.stored import ReadState
 from lakecommit.storage.base import Put
 
@@ -70,15 +70,15 @@ class _Deed:
 
 
 class Delivery:
-    def __init__(self, user: CommitUser, name: str, feed: Feed, first: Epoch, around: Surroundings) -> None:
+    def __init__(self, query: QueryId, name: str, feed: Feed, first: Epoch, around: Surroundings) -> None:
         """`first` is the place of a listener that has none in this query yet."""
         self.name = name
         self.failures = 0
-        self._user = user
+        self._query = query
         self._feed = feed
         self._first: Epoch | None = first
         self._around = around
-        self._places = StoredPlaces(user, name, around.clock, around.random)
+        self._places = StoredPlaces(query, name, around.clock, around.random)
         self._loading = asyncio.Lock()
         # The object that has the place `_epoch`; None until it is read.
         self._served: CommitListener | None = None
@@ -199,7 +199,7 @@ class Delivery:
     async def _restore(self) -> None:
         listener, place = self._served, self._unrestored
         if isinstance(listener, RemembersState) and place is not None:
-            await self._call(partial(listener.restore, self._around.teller.table, self._user, place.state))
+            await self._call(partial(listener.restore, self._around.teller.table, self._query, place.state))
         self._unrestored = None
 
     async def _catch_up(self) -> None:
@@ -223,7 +223,7 @@ class Delivery:
         """The next snapshot up to `last`, from seals and manifests; None where none is left, or one look more helps."""
         store, teller, version = self._around.store, self._around.teller, self._feed.version
         if self._counted.end <= self._epoch:
-            self._counted = await counted(store, self._user, self._epoch, last)
+            self._counted = await counted(store, self._query, self._epoch, last)
         last = min(last, self._counted.end)
         links = [link for link in self._counted.links if self._epoch < link.epoch <= last]
         first = links[0].epoch if links else last + 1
@@ -237,13 +237,13 @@ class Delivery:
                 "listener %s is not told of epochs %d to %d of query %s in %s: another sink wrote them, they were "
                 "given up with 'lakecommit recover --discard', or their state was released while the listener was not "
                 "registered",
-                *(self.name, self._epoch + 1, first - 1, self._user, teller.table),
+                *(self.name, self._epoch + 1, first - 1, self._query, teller.table),
             )
             self._epoch = Epoch(first - 1)
         if not links:
             return None
         try:
-            snapshot = await teller.stored(store, self._user, links, version)
+            snapshot = await teller.stored(store, self._query, links, version)
         except Gone as gone:
             left = tuple(link for link in links if link.epoch not in gone.epochs)
             self._counted = replace(self._counted, links=left)
@@ -265,7 +265,7 @@ class Delivery:
     def _body(self, epoch: Epoch) -> bytes:
         if not isinstance(self._served, RemembersState):
             return Place(epoch).to_bytes()
-        return Place(epoch, self._served.state(self._around.teller.table, self._user), remembers=True).to_bytes()
+        return Place(epoch, self._served.state(self._around.teller.table, self._query), remembers=True).to_bytes()
 
     def _take(self, place: Place) -> None:
         self._epoch = self._saved = place.epoch
@@ -300,7 +300,7 @@ class Delivery:
                     _log.warning(
                         "listener %s: %s; nothing more is told to it and nothing of query %s in %s is released until "
                         "it does, or until another one is registered by its name; no commit waits for it",
-                        *(self.name, self._hangs, self._user, around.teller.table),
+                        *(self.name, self._hangs, self._query, around.teller.table),
                     )
                     next_ms *= 2
             return calling.result()
@@ -317,6 +317,6 @@ class Delivery:
         _log.error(
             "could not %s listener %s after epoch %d of query %s in %s: %s; no commit waits for it; it is tried again "
             "in %d s",
-            *(what, self.name, self._epoch, self._user, self._around.teller.table, error, pause_ms // 1000),
+            *(what, self.name, self._epoch, self._query, self._around.teller.table, error, pause_ms // 1000),
             exc_info=error.__cause__ if isinstance(error, ListenerFailed) else None,
         )

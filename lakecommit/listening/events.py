@@ -12,7 +12,7 @@ from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.formats.base import WritePlan
 from lakecommit.listening.api import CommittedSnapshot, Partition
 from lakecommit.listening.places import BEFORE_ALL
-from lakecommit.model import CommitUser, Epoch, Pending, Seal, Totals
+from lakecommit.model import Epoch, Pending, QueryId, Seal, Totals
 from lakecommit.progress.observer import Snapshot
 from lakecommit.restarting.replay import WINDOW_FILES
 from lakecommit.state import layout
@@ -43,17 +43,17 @@ class Teller:
         part = snapshot.part
         totals = sum((seal.totals for seal in part.epochs), Totals())
         first, last = part.epochs[0], part.epochs[-1]
-        return self._event(snapshot.version, part.user, first.epoch, last.epoch, totals, last.watermark_us, part.files)
+        return self._event(snapshot.version, part.query, first.epoch, last.epoch, totals, last.watermark_us, part.files)
 
     async def stored(
-        self, store: ReadState, user: CommitUser, links: Sequence[Link], version: int
+        self, store: ReadState, query: QueryId, links: Sequence[Link], version: int
     ) -> CommittedSnapshot | None:
         """The first of `links`, as many as follow one another and are few enough, from seals and manifests.
 
         None where another seal is in the place of one of them: what counts has to be looked up again. Raises `Gone`.
         """
         run = [link for n, link in enumerate(links[:EPOCHS_PER_EVENT]) if link.epoch == links[0].epoch + n]
-        found = await in_parallel(lambda link: find_seal(store, user, link.epoch), run)
+        found = await in_parallel(lambda link: find_seal(store, query, link.epoch), run)
         if any(each is None or each.digest != link.digest for each, link in zip(found, run, strict=True)):
             return None
         seals = _few([each.seal for each in found if each is not None])
@@ -65,12 +65,12 @@ class Teller:
         files = [each for each in found_files if isinstance(each, Pending)]
         totals = sum((seal.totals for seal in seals), Totals())
         first, last = seals[0], seals[-1]
-        return self._event(version, user, first.epoch, last.epoch, totals, last.watermark_us, files)
+        return self._event(version, query, first.epoch, last.epoch, totals, last.watermark_us, files)
 
     def _event(
         self,
         version: int,
-        user: CommitUser,
+        query: QueryId,
         first: Epoch,
         last: Epoch,
         totals: Totals,
@@ -80,7 +80,7 @@ class Teller:
         return CommittedSnapshot(
             table=self.table,
             version=version,
-            query=user,
+            query=query,
             first_epoch=first,
             last_epoch=last,
             files=totals.files,
@@ -100,13 +100,13 @@ class Counted:
     links: tuple[Link, ...] = ()
 
 
-async def counted(store: ReadState, user: CommitUser, after: Epoch, end: Epoch) -> Counted:
+async def counted(store: ReadState, query: QueryId, after: Epoch, end: Epoch) -> Counted:
     """The seals that count after `after` and up to `end`, which the own mark has reached.
 
     At or before the mark a seal counts only if the newest one leads to it.
     """
-    epochs = await list_sealed_epochs(store, user, None if after < 0 else layout.seal_path(user, after))
-    links = [link for link in await in_parallel(partial(_link, store, user), epochs) if link is not None]
+    epochs = await list_sealed_epochs(store, query, None if after < 0 else layout.seal_path(query, after))
+    links = [link for link in await in_parallel(partial(_link, store, query), epochs) if link is not None]
     reached = chained(links)
     return Counted(end, tuple(link for link in links if link.epoch in reached and link.epoch <= end))
 
@@ -126,9 +126,9 @@ async def _find_pending(store: ReadState, seal: Seal) -> Pending | ManifestMissi
         return missing
 
 
-async def _link(store: ReadState, user: CommitUser, epoch: Epoch) -> Link | None:
+async def _link(store: ReadState, query: QueryId, epoch: Epoch) -> Link | None:
     """None where it went away since it was listed."""
-    stored: StoredSeal | None = await find_seal(store, user, epoch)
+    stored: StoredSeal | None = await find_seal(store, query, epoch)
     return None if stored is None else Link(epoch, stored.digest, stored.seal.previous)
 
 

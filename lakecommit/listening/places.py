@@ -18,7 +18,7 @@ from typing import Protocol
 from lakecommit.clock import Clock
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import CorruptState, StoreError
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.state import layout
 from lakecommit.storage.base import Create, Delete, Found, Get, List
 from lakecommit.storage.once import Theirs, create_once
@@ -84,8 +84,8 @@ class StoredPlaces:
     number of the epoch after their own.
     """
 
-    def __init__(self, user: CommitUser, name: str, clock: Clock, random: Callable[[], float]) -> None:
-        self._user = user
+    def __init__(self, query: QueryId, name: str, clock: Clock, random: Callable[[], float]) -> None:
+        self._query = query
         self._name = name
         self._clock = clock
         self._random = random
@@ -106,7 +106,7 @@ class StoredPlaces:
 
     async def read(self, store: ReadPlaces) -> Place | None:
         """The place that counts, None where there is none. Raises `CorruptState`."""
-        self._newest = await _read(store, self._user, self._name, self._newest)
+        self._newest = await _read(store, self._query, self._name, self._newest)
         return None if self._newest is None else self._newest.place
 
     async def write(self, store: PlaceStore, epoch: Epoch, body: bytes) -> Place | None:
@@ -118,49 +118,49 @@ class StoredPlaces:
         number = epoch + 1
         theirs = await self._create(store, number, body)
         earlier = set() if before is None else {each for each in (*before.earlier, before.number) if each < number}
-        paths = {layout.place_path(self._user, self._name, each): each for each in sorted(earlier)}
+        paths = {layout.place_path(self._query, self._name, each): each for each in sorted(earlier)}
         left = await store.delete(list(paths)) if paths else ()
         self._newest = _Newest(number, theirs or Place.from_bytes(body, ""), frozenset(paths[path] for path in left))
         return theirs
 
     async def _create(self, store: PlaceStore, number: int, body: bytes) -> Place | None:
         """Returns the place that was there before, if that is another."""
-        path = layout.place_path(self._user, self._name, number)
+        path = layout.place_path(self._query, self._name, number)
         outcome = await create_once(store, path, body, clock=self._clock, random=self._random)
         return Place.from_bytes(outcome.body, path) if isinstance(outcome, Theirs) else None
 
 
-async def told_up_to(store: ReadPlaces, user: CommitUser) -> Epoch | None:
+async def told_up_to(store: ReadPlaces, query: QueryId) -> Epoch | None:
     """The newest epoch that all who ever listened to the query were told of; None where nobody did.
 
     For who cleans up and does not know who still listens.
     """
-    return min((await places_of(store, user)).values(), default=None)
+    return min((await places_of(store, query)).values(), default=None)
 
 
-async def places_of(store: ReadPlaces, user: CommitUser) -> dict[str, Epoch]:
+async def places_of(store: ReadPlaces, query: QueryId) -> dict[str, Epoch]:
     """The newest epoch that each listener was told of. A place that cannot be read counts as one before all epochs."""
-    found = {parsed[1] for path in await place_paths(store, user) if (parsed := layout.parse_place_path(path))}
+    found = {parsed[1] for path in await place_paths(store, query) if (parsed := layout.parse_place_path(path))}
     names = sorted(found)
-    epochs = await in_parallel(lambda name: _epoch_of(store, user, name), names)
+    epochs = await in_parallel(lambda name: _epoch_of(store, query, name), names)
     return {name: epoch for name, epoch in zip(names, epochs, strict=True) if epoch is not None}
 
 
-async def place_paths(store: List, user: CommitUser) -> list[str]:
+async def place_paths(store: List, query: QueryId) -> list[str]:
     """All places of all who ever listened to the query."""
-    return [path for path, _ in await _list(store, layout.listeners_prefix(user))]
+    return [path for path, _ in await _list(store, layout.listeners_prefix(query))]
 
 
-async def _read(store: ReadPlaces, user: CommitUser, name: str, known: _Newest | None = None) -> _Newest | None:
+async def _read(store: ReadPlaces, query: QueryId, name: str, known: _Newest | None = None) -> _Newest | None:
     """The place that counts now; read only where that is another than `known`. Raises `CorruptState`."""
     for _ in range(MAX_LOOKS):
-        numbers = [number for _, number in await _list(store, layout.places_prefix(user, name))]
+        numbers = [number for _, number in await _list(store, layout.places_prefix(query, name))]
         if not numbers:
             return None
         newest, earlier = max(numbers), frozenset(numbers) - {max(numbers)}
         if known is not None and known.number == newest:
             return _Newest(newest, known.place, earlier)
-        path = layout.place_path(user, name, newest)
+        path = layout.place_path(query, name, newest)
         found = await store.get(path)
         if isinstance(found, Found):
             place = Place.from_bytes(found.body, path)
@@ -177,9 +177,9 @@ async def _list(store: List, prefix: str) -> list[tuple[str, int]]:
     return [(path, parsed[2]) for path in paths if (parsed := layout.parse_place_path(path))]
 
 
-async def _epoch_of(store: ReadPlaces, user: CommitUser, name: str) -> Epoch | None:
+async def _epoch_of(store: ReadPlaces, query: QueryId, name: str) -> Epoch | None:
     try:
-        newest = await _read(store, user, name)
+        newest = await _read(store, query, name)
     except CorruptState:
         return BEFORE_ALL
     return None if newest is None else newest.place.epoch

@@ -23,7 +23,7 @@ from lakecommit.listening.events import Teller
 from lakecommit.listening.feed import Feed
 from lakecommit.listening.places import BEFORE_ALL
 from lakecommit.listening.registry import Listeners
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.progress.observer import Observer, Snapshot
 
 
@@ -35,7 +35,7 @@ class ListenerStatus:
     """
 
     name: str
-    query: CommitUser
+    query: QueryId
     epoch: int
     end: int
     failures: int
@@ -68,102 +68,102 @@ class Listening(Observer):
         self._around = Surroundings(
             store, teller, listeners, clock, random, call, self._changed, lambda: self._hurried > 0
         )
-        self._feeds: dict[CommitUser, Feed] = {}
-        self._deliveries: dict[CommitUser, dict[str, Delivery]] = {}
+        self._feeds: dict[QueryId, Feed] = {}
+        self._deliveries: dict[QueryId, dict[str, Delivery]] = {}
         # How far each listener was told, durably, in queries that have ended.
-        self._ended: dict[CommitUser, dict[str, Epoch]] = {}
+        self._ended: dict[QueryId, dict[str, Epoch]] = {}
 
     def use(self, store: ListenStore) -> None:
         """Requests go through this store from now on: one of the same table, with newer credentials maybe."""
         self._store = self._around.store = store
 
-    def knows(self, user: CommitUser) -> bool:
+    def knows(self, query: QueryId) -> bool:
         """Whether each listener has its place in the query; nobody has to, where there are none."""
         names = set(self._listeners)
-        return not names or (user in self._feeds and self._of(user).keys() >= names)
+        return not names or (query in self._feeds and self._of(query).keys() >= names)
 
-    async def before_seal(self, user: CommitUser, table: TableState | None) -> None:
+    async def before_seal(self, query: QueryId, table: TableState | None) -> None:
         """Before anything more of the query is committed, its listeners have their places in it."""
-        if not self.knows(user):
-            await self.query_read(user, table)
+        if not self.knows(query):
+            await self.query_read(query, table)
 
-    async def query_read(self, user: CommitUser, table: TableState | None) -> None:
+    async def query_read(self, query: QueryId, table: TableState | None) -> None:
         """A query that writes here was read. Postcondition: each listener has a durable place in it.
 
         To be called before anything more of the query is committed: a listener without a place begins at the own mark.
         """
         if not set(self._listeners):
             return
-        own, version = _own(table, user)
-        self._ended.pop(user, None)
-        feed = self._feeds.setdefault(user, Feed(own, version))
+        own, version = _own(table, query)
+        self._ended.pop(query, None)
+        feed = self._feeds.setdefault(query, Feed(own, version))
         feed.see(own, version)
         feed.ended = False
-        for delivery in self._of(user).values():
+        for delivery in self._of(query).values():
             delivery.look_again()
-        new = self._add_missing(user, own)
+        new = self._add_missing(query, own)
         try:
             await in_parallel(Delivery.load, new)
         except BaseException:
             for each in new:
                 each.end()
-                self._deliveries[user].pop(each.name, None)
+                self._deliveries[query].pop(each.name, None)
             raise
-        self._wake(user)
+        self._wake(query)
 
     def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
         for snapshot in snapshots if set(self._listeners) else ():
-            user, before = snapshot.part.user, Epoch(snapshot.part.epochs[0].epoch - 1)
-            feed = self._feeds.setdefault(user, Feed(before, snapshot.version))
-            feed.ended = feed.ended or self._ended.pop(user, None) is not None
-            self._add_missing(user, before)
+            query, before = snapshot.part.query, Epoch(snapshot.part.epochs[0].epoch - 1)
+            feed = self._feeds.setdefault(query, Feed(before, snapshot.version))
+            feed.ended = feed.ended or self._ended.pop(query, None) is not None
+            self._add_missing(query, before)
             if any(seal.in_part for seal in snapshot.part.epochs):
                 # Others have compacted the rest of the epoch, which is told as it was sealed: from the store.
                 feed.see(Epoch(snapshot.part.epochs[-1].epoch), snapshot.version)
             else:
                 feed.add(self._around.teller.committed(snapshot))
-            feed.told(min(each.told for each in self._of(user).values()))
-            self._wake(user)
+            feed.told(min(each.told for each in self._of(query).values()))
+            self._wake(query)
 
     def table_seen(self, table: TableState | None) -> None:
         """The table was read: somebody else may have committed something of a query."""
-        for user, feed in list(self._feeds.items()):
+        for query, feed in list(self._feeds.items()):
             end = feed.end
-            feed.see(*_own(table, user))
+            feed.see(*_own(table, query))
             if feed.end != end:
-                self._wake(user)
-            deliveries = self._of(user).values()
+                self._wake(query)
+            deliveries = self._of(query).values()
             feed.told(min((each.told for each in deliveries), default=BEFORE_ALL))
             if feed.ended and all(each.at_rest for each in deliveries):
-                self._ended[user] = {each.name: each.durable for each in deliveries}
-                del self._feeds[user], self._deliveries[user]
+                self._ended[query] = {each.name: each.durable for each in deliveries}
+                del self._feeds[query], self._deliveries[query]
 
-    def run_ended(self, user: CommitUser) -> None:
+    def run_ended(self, query: QueryId) -> None:
         """A run has ended: places are saved as soon as all is told."""
-        if user in self._feeds:
-            self._feeds[user].ended = True
-            self._wake(user)
+        if query in self._feeds:
+            self._feeds[query].ended = True
+            self._wake(query)
 
     def look_for_new(self) -> None:
         """Listeners were added, or took the place of others."""
-        for user, feed in self._feeds.items():
-            self._add_missing(user, feed.end)
-            self._wake(user)
+        for query, feed in self._feeds.items():
+            self._add_missing(query, feed.end)
+            self._wake(query)
 
-    async def told_up_to(self, user: CommitUser) -> Epoch | None:
+    async def told_up_to(self, query: QueryId) -> Epoch | None:
         """The newest epoch of a query that no listener needs any more; None where there are none."""
         names = set(self._listeners)
         if not names:
             return None
-        known = self._ended.get(user) or {each.name: each.durable for each in self._of(user).values()}
+        known = self._ended.get(query) or {each.name: each.durable for each in self._of(query).values()}
         return min(known.get(name, BEFORE_ALL) for name in names)
 
     async def settle(self) -> None:
         """Waits until all is told and all places are saved, but for what goes wrong and is tried again later."""
         self._hurried += 1
         try:
-            for user in self._feeds:
-                self._wake(user)
+            for query in self._feeds:
+                self._wake(query)
             await self._changed.wait_until(lambda: all(each.settled for each in self._all()))
         finally:
             self._hurried -= 1
@@ -171,31 +171,31 @@ class Listening(Observer):
     @property
     def status(self) -> list[ListenerStatus]:
         return [
-            ListenerStatus(each.name, user, each.told, self._feeds[user].end, each.failures, each.problem)
-            for user in self._feeds
-            for each in self._of(user).values()
+            ListenerStatus(each.name, query, each.told, self._feeds[query].end, each.failures, each.problem)
+            for query in self._feeds
+            for each in self._of(query).values()
         ]
 
-    def _of(self, user: CommitUser) -> dict[str, Delivery]:
-        return self._deliveries.get(user, {})
+    def _of(self, query: QueryId) -> dict[str, Delivery]:
+        return self._deliveries.get(query, {})
 
     def _all(self) -> list[Delivery]:
         return [each for deliveries in self._deliveries.values() for each in deliveries.values()]
 
-    def _add_missing(self, user: CommitUser, first: Epoch) -> list[Delivery]:
+    def _add_missing(self, query: QueryId, first: Epoch) -> list[Delivery]:
         """The deliveries of listeners that have none in this query yet; they begin after `first`."""
         self._loop = asyncio.get_running_loop()
-        deliveries = self._deliveries.setdefault(user, {})
+        deliveries = self._deliveries.setdefault(query, {})
         new = [
-            Delivery(user, name, self._feeds[user], first, self._around)
+            Delivery(query, name, self._feeds[query], first, self._around)
             for name in self._listeners
             if name not in deliveries
         ]
         deliveries.update({each.name: each for each in new})
         return new
 
-    def _wake(self, user: CommitUser) -> None:
-        for delivery in self._of(user).values():
+    def _wake(self, query: QueryId) -> None:
+        for delivery in self._of(query).values():
             delivery.wake()
 
     def _mark_success(self, directories: Iterable[str]) -> None:
@@ -213,7 +213,7 @@ def _marker(directory: str) -> str:
     return f"{directory}/_SUCCESS"
 
 
-def _own(table: TableState | None, user: CommitUser) -> tuple[Epoch, int]:
+def _own(table: TableState | None, query: QueryId) -> tuple[Epoch, int]:
     """The own mark of a query, `BEFORE_ALL` for none, and the version that it was read in."""
-    own = marks_of(table, user).own
+    own = marks_of(table, query).own
     return (BEFORE_ALL if own is None else own), (-1 if table is None else table.version)

@@ -10,9 +10,9 @@ from lakecommit.clock import Clock, Moment
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import ContradictoryState, InvalidInput
 from lakecommit.formats.base import TableFormat, TableState, marks_of
-from lakecommit.model import CommitUser, Epoch, Seal, own_mark_id
-from lakecommit.observing.status import UserStatus, read_seals, sealed_epochs, snapshot_ms_of, status_of
-from lakecommit.state.stored import ReadState, users
+from lakecommit.model import Epoch, QueryId, Seal, own_mark_id
+from lakecommit.observing.status import QueryStatus, read_seals, sealed_epochs, snapshot_ms_of, status_of
+from lakecommit.state.stored import ReadState, stored_queries
 
 # How often it is asked whether queries have begun or are gone.
 QUERIES_EVERY_MS = 10_000
@@ -22,7 +22,7 @@ QUERIES_EVERY_MS = 10_000
 class WatchedQuery:
     """`snapshots` have held something of the query since the watch began, and have added `rows`."""
 
-    status: UserStatus
+    status: QueryStatus
     snapshots: int
     rows: int
 
@@ -69,16 +69,16 @@ class Watcher:
         seen = self._seen
         if seen.began_ms is None:
             seen.began_ms, seen.first = now.boot_ms, seen.table
-        if seen.users_ms is None or now.boot_ms - seen.users_ms >= QUERIES_EVERY_MS:
-            seen.users = [user async for user in users(self._store, batches=False)]
-            seen.users_ms = now.boot_ms
+        if seen.queries_ms is None or now.boot_ms - seen.queries_ms >= QUERIES_EVERY_MS:
+            seen.queries = [query async for query in stored_queries(self._store, batches=False)]
+            seen.queries_ms = now.boot_ms
             if seen.table is not None:
-                new = [user for user in seen.users if user not in seen.searched]
+                new = [query for query in seen.queries if query not in seen.searched]
                 seen.names |= await self._format.query_names(seen.table.version, new)
                 seen.searched |= set(new)
-        if seen.table is None and not seen.users:
+        if seen.table is None and not seen.queries:
             raise InvalidInput(f"there is no table at {self._format.location}; check the location")
-        queries = await in_parallel(self._query, seen.users)
+        queries = await in_parallel(self._query, seen.queries)
         version = None if seen.table is None else seen.table.version
         return WatchedTable(
             *(self._format.location, self._format.name, version, tuple(queries)),
@@ -101,22 +101,22 @@ class Watcher:
                 seen.snapshots.update(app for app, at in table.marks.items() if before.mark(app) != at)
             before = seen.table = table
 
-    async def _query(self, user: CommitUser) -> WatchedQuery:
+    async def _query(self, query: QueryId) -> WatchedQuery:
         seen = self._seen
-        marks = marks_of(seen.table, user)
-        known = seen.queries.get(user) or _SeenQuery(marks_of(seen.first, user).own)
-        epochs = await sealed_epochs(self._store, user, known.own)
+        marks = marks_of(seen.table, query)
+        known = seen.watched.get(query) or _SeenQuery(marks_of(seen.first, query).own)
+        epochs = await sealed_epochs(self._store, query, known.own)
         wanted = [epoch for epoch in epochs if known.own is None or epoch > known.own] or epochs[-1:]
-        read = await read_seals(self._store, user, (epoch for epoch in wanted if epoch not in known.seals))
+        read = await read_seals(self._store, query, (epoch for epoch in wanted if epoch not in known.seals))
         seals = {epoch: read[epoch] if epoch in read else known.seals[epoch] for epoch in wanted}
         # Damaged ones are read again: somebody may restore them.
         intact = {epoch: seal for epoch, seal in seals.items() if isinstance(seal, Seal)}
         before, own = (-1 if mark is None else mark for mark in (known.own, marks.own))
         committed = sum(seal.totals.rows for epoch, seal in intact.items() if before < epoch <= own)
-        seen.queries[user] = after = _SeenQuery(marks.own, intact, known.rows + committed)
-        status = status_of(user, marks, seals)
-        status = replace(status, snapshot_ms=snapshot_ms_of(seen.table, user), name=seen.names.get(user))
-        return WatchedQuery(status, seen.snapshots[own_mark_id(user)], after.rows)
+        seen.watched[query] = after = _SeenQuery(marks.own, intact, known.rows + committed)
+        status = status_of(query, marks, seals)
+        status = replace(status, snapshot_ms=snapshot_ms_of(seen.table, query), name=seen.names.get(query))
+        return WatchedQuery(status, seen.snapshots[own_mark_id(query)], after.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,9 @@ class _Seen:
     table: TableState | None = None
     began_ms: int | None = None
     first: TableState | None = None
-    users: list[CommitUser] = field(default_factory=list)
-    users_ms: int | None = None
-    queries: dict[CommitUser, _SeenQuery] = field(default_factory=dict)
+    queries: list[QueryId] = field(default_factory=list)
+    queries_ms: int | None = None
+    watched: dict[QueryId, _SeenQuery] = field(default_factory=dict)
     snapshots: Counter[str] = field(default_factory=Counter)
-    names: dict[CommitUser, str] = field(default_factory=dict)
-    searched: set[CommitUser] = field(default_factory=set)
+    names: dict[QueryId, str] = field(default_factory=dict)
+    searched: set[QueryId] = field(default_factory=set)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 
 from lakecommit.formats.base import TableState
 from lakecommit.listening.table import ListenerStatus
-from lakecommit.model import CommitUser, Totals
+from lakecommit.model import QueryId, Totals
 from lakecommit.progress.observer import Observer, Snapshot
 from lakecommit.watermark import as_text
 
@@ -64,7 +64,7 @@ class QueryMetrics:
         return replace(self, pending_epochs=load.epochs, pending_files=load.files, pending_size_bytes=load.size_bytes)
 
 
-Pending = Mapping[str, Mapping[CommitUser, Totals]]
+Pending = Mapping[str, Mapping[QueryId, Totals]]
 
 
 class TableMetrics(Observer):
@@ -93,14 +93,14 @@ class Metrics:
         self._told = told
         self._listeners = listeners
         self._lock = threading.Lock()
-        self._queries: dict[tuple[str, CommitUser], QueryMetrics] = {}
+        self._queries: dict[tuple[str, QueryId], QueryMetrics] = {}
 
     def committed(self, location: str, snapshots: Sequence[Snapshot]) -> None:
         """A version was committed."""
         for each in snapshots:
             _log.info("%s", log_line(location, each))
             with self._lock:
-                key = (location, each.part.user)
+                key = (location, each.part.query)
                 self._queries[key] = self._queries.get(key, QueryMetrics()).after(each)
         self._told(self._sum(snapshots[-1]))
 
@@ -109,16 +109,16 @@ class Metrics:
         pending = self._pending()
         with self._lock:
             counted = dict(self._queries)
-        keys = {*counted, *((location, user) for location, queries in pending.items() for user in queries)}
+        keys = {*counted, *((location, query) for location, queries in pending.items() for query in queries)}
         found: dict[str, dict[str, dict[str, object]]] = {}
-        for location, user in sorted(keys):
-            load = pending.get(location, {}).get(user, Totals())
-            metrics = counted.get((location, user), QueryMetrics()).with_pending(load)
-            found.setdefault(location, {})[user] = asdict(metrics)
+        for location, query in sorted(keys):
+            load = pending.get(location, {}).get(query, Totals())
+            metrics = counted.get((location, query), QueryMetrics()).with_pending(load)
+            found.setdefault(location, {})[query] = asdict(metrics)
         for location, standings in self._listeners().items():
-            for user in {each.query for each in standings}:
-                of_query = found.setdefault(location, {}).setdefault(user, asdict(QueryMetrics()))
-                of_query["listeners"] = {each.name: each.as_metrics() for each in standings if each.query == user}
+            for query in {each.query for each in standings}:
+                of_query = found.setdefault(location, {}).setdefault(query, asdict(QueryMetrics()))
+                of_query["listeners"] = {each.name: each.as_metrics() for each in standings if each.query == query}
         return found
 
     def _sum(self, newest: Snapshot) -> QueryMetrics:
@@ -143,7 +143,7 @@ def log_line(location: str, snapshot: Snapshot) -> str:
     pairs = {
         "table": location,
         "version": snapshot.version,
-        "query": part.user,
+        "query": part.query,
         "epochs": f"{part.epochs[0].epoch}-{part.epochs[-1].epoch}",
         "files": part.totals.files,
         "rows": part.totals.rows,

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import TableState, marks_of
-from lakecommit.model import CommitUser, Epoch, Marks, Seal, Totals, own_mark_id
+from lakecommit.model import Epoch, Marks, QueryId, Seal, Totals, own_mark_id
 from lakecommit.progress.backlog import Backlog
 from lakecommit.state import codec, layout
-from lakecommit.state.stored import _LAST, NamedManifest, ReadState, list_sealed_epochs, read_seal, users
+from lakecommit.state.stored import _LAST, NamedManifest, ReadState, list_sealed_epochs, read_seal, stored_queries
 from lakecommit.storage.base import Found, Get, List
 
-# Of how many sealed epochs of a user the manifests are read.
+# Of how many sealed epochs of a query the manifests are read.
 DETAILED_EPOCHS = 20
 
 # A seal, or what is wrong with it.
@@ -52,16 +52,16 @@ class StagedEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class UserStatus:
-    """One commit user. `passed` are sealed epochs with rows that somebody else's sink went past.
+class QueryStatus:
+    """One query. `passed` are sealed epochs with rows that somebody else's sink went past.
 
     `newest` is the newest seal, None where there is none or where it cannot be read; `problem` says why, where the
-    epoch is not among those that follow. A user without marks and seals is either a batch write or a stream that has
+    epoch is not among those that follow. A query without marks and seals is either a batch write or a stream that has
     not sealed anything yet. `snapshot_ms` is when lakecommit last committed something of a query, `name` the one that
     the query had then, where it had one.
     """
 
-    user: CommitUser
+    id: QueryId
     marks: Marks
     newest_seal: Epoch | None
     newest: Seal | None
@@ -115,37 +115,37 @@ class UserStatus:
         return None if sealed_ms is None else max(0, now_ms - sealed_ms)
 
 
-async def users_of(store: ReadState, table: TableState | None) -> list[UserStatus]:
-    """Every commit user that has state below the table, ordered by name. `table` is None where there is no table."""
+async def queries_of(store: ReadState, table: TableState | None) -> list[QueryStatus]:
+    """Every query that has state below the table, ordered by name. `table` is None where there is no table."""
     return [
-        replace(await user_status(store, user, marks_of(table, user)), snapshot_ms=snapshot_ms_of(table, user))
-        async for user in users(store)
+        replace(await query_status(store, query, marks_of(table, query)), snapshot_ms=snapshot_ms_of(table, query))
+        async for query in stored_queries(store)
     ]
 
 
-def snapshot_ms_of(table: TableState | None, user: CommitUser) -> int | None:
-    """When lakecommit last committed something of `user`, None where it never did."""
-    return None if table is None else table.mark_set_ms(own_mark_id(user))
+def snapshot_ms_of(table: TableState | None, query: QueryId) -> int | None:
+    """When lakecommit last committed something of `query`, None where it never did."""
+    return None if table is None else table.mark_set_ms(own_mark_id(query))
 
 
-async def user_status(store: ReadState, user: CommitUser, marks: Marks) -> UserStatus:
-    """What `user` has under way after `marks`. Damaged or missing records are reported, not raised.
+async def query_status(store: ReadState, query: QueryId, marks: Marks) -> QueryStatus:
+    """What `query` has under way after `marks`. Damaged or missing records are reported, not raised.
 
     Cost: two listings, or three where more than `DETAILED_EPOCHS` are pending; a GET for each seal after the own mark,
     or for the newest one where there is none; a GET for each manifest of epochs without a seal and of the first
     `DETAILED_EPOCHS` pending ones. With nothing under way that is two listings and one GET.
     """
-    epochs = await sealed_epochs(store, user, marks.own)
+    epochs = await sealed_epochs(store, query, marks.own)
     after = [epoch for epoch in epochs if marks.own is None or epoch > marks.own]
-    seals = await read_seals(store, user, after or epochs[-1:])
-    status = status_of(user, marks, seals)
+    seals = await read_seals(store, query, after or epochs[-1:])
+    status = status_of(query, marks, seals)
     sealed = (*status.passed, *status.pending)
     detailed = sealed[:DETAILED_EPOCHS]
     if len(sealed) > len(detailed):
-        named = await _manifests(store, user, marks.own, detailed[-1].epoch)
-        named |= await _manifests(store, user, status.newest_seal)
+        named = await _manifests(store, query, marks.own, detailed[-1].epoch)
+        named |= await _manifests(store, query, status.newest_seal)
     else:
-        named = await _manifests(store, user, marks.own)
+        named = await _manifests(store, query, marks.own)
     known = {
         each.epoch: await _detailed(store, each, seals[each.epoch], named.get(each.epoch, ())) for each in detailed
     }
@@ -158,15 +158,15 @@ async def user_status(store: ReadState, user: CommitUser, marks: Marks) -> UserS
     )
 
 
-def status_of(user: CommitUser, marks: Marks, seals: Mapping[Epoch, SealOrProblem]) -> UserStatus:
+def status_of(query: QueryId, marks: Marks, seals: Mapping[Epoch, SealOrProblem]) -> QueryStatus:
     """What marks and seals alone tell. `seals` are those after the own mark, in order, or else the newest one."""
     newest_seal = max(seals, default=None)
     newest = None if newest_seal is None else seals[newest_seal]
     after = [(epoch, seal) for epoch, seal in seals.items() if marks.own is None or epoch > marks.own]
     # A sealed epoch without rows needs no snapshot of its own: the next one's mark covers it.
     staged = [_sealed_epoch(epoch, seal) for epoch, seal in after if isinstance(seal, str) or seal.totals.files]
-    return UserStatus(
-        user=user,
+    return QueryStatus(
+        id=query,
         marks=marks,
         newest_seal=newest_seal,
         newest=newest if isinstance(newest, Seal) else None,
@@ -176,17 +176,17 @@ def status_of(user: CommitUser, marks: Marks, seals: Mapping[Epoch, SealOrProble
     )
 
 
-async def sealed_epochs(store: List, user: CommitUser, own: Epoch | None) -> list[Epoch]:
+async def sealed_epochs(store: List, query: QueryId, own: Epoch | None) -> list[Epoch]:
     """Epochs that have a seal, in order, from the one of the own mark on: that one is usually the newest."""
-    return await list_sealed_epochs(store, user, layout.seal_path(user, Epoch(own - 1)) if own else None)
+    return await list_sealed_epochs(store, query, layout.seal_path(query, Epoch(own - 1)) if own else None)
 
 
-async def read_seals(store: Get, user: CommitUser, epochs: Iterable[Epoch]) -> dict[Epoch, SealOrProblem]:
+async def read_seals(store: Get, query: QueryId, epochs: Iterable[Epoch]) -> dict[Epoch, SealOrProblem]:
     """The seals of `epochs`, in their order."""
 
     async def read(epoch: Epoch) -> SealOrProblem:
         try:
-            return (await read_seal(store, user, epoch)).seal
+            return (await read_seal(store, query, epoch)).seal
         except LakecommitError as error:
             return str(error)
 
@@ -263,12 +263,12 @@ def _missing(seal: Seal, manifests: Iterable[NamedManifest]) -> list[str]:
 
 
 async def _manifests(
-    store: List, user: CommitUser, after: Epoch | None, last: Epoch | None = None
+    store: List, query: QueryId, after: Epoch | None, last: Epoch | None = None
 ) -> dict[Epoch, list[NamedManifest]]:
     """The names of the manifests of epochs after `after`, up to those of `last`."""
-    start = None if after is None else f"{layout.writers_prefix(user, after)}/{_LAST}"
+    start = None if after is None else f"{layout.writers_prefix(query, after)}/{_LAST}"
     found: dict[Epoch, list[NamedManifest]] = {}
-    async for page in store.list(layout.writers_prefix(user), start_after=start):
+    async for page in store.list(layout.writers_prefix(query), start_after=start):
         for info in page:
             if named := layout.parse_manifest_path(info.path):
                 if last is not None and named[0].epoch > last:

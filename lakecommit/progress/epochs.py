@@ -28,7 +28,7 @@ from enum import Enum
 from typing import Any
 
 from lakecommit.errors import ContradictoryState, LakecommitError
-from lakecommit.model import CommitUser, Epoch, Marks, Report, SealedEpoch, Totals, Winner
+from lakecommit.model import Epoch, Marks, QueryId, Report, SealedEpoch, Totals, Winner
 from lakecommit.state.codec import digest_of
 
 EMPTY_EPOCHS_PER_SNAPSHOT = 1000
@@ -50,7 +50,7 @@ class Progress:
     says that the table was made anew, which the user has accepted: without a mark, the first epoch may be any.
     """
 
-    user: CommitUser
+    query: QueryId
     phase: Phase = Phase.STARTING
     marks: Marks = field(default_factory=Marks)
     newest_seal: SealedEpoch | None = None
@@ -126,7 +126,7 @@ def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None, table_id:
     if newest is None:
         if epoch == 0 or progress.anew:
             return Verdict.FRESH
-        raise _unknown_here(progress.user, epoch, table_id)
+        raise _unknown_here(progress.query, epoch, table_id)
     if epoch == newest + 1:
         return Verdict.FRESH
     if epoch == newest and progress.first_of_run:
@@ -134,21 +134,21 @@ def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None, table_id:
         return Verdict.REPEATED
     relation = "again" if epoch <= newest else f"without epoch {newest + 1}"
     raise ContradictoryState(
-        f"query {progress.user} runs epoch {epoch} {relation}, but epoch {newest} is the newest that is sealed or "
+        f"query {progress.query} runs epoch {epoch} {relation}, but epoch {newest} is the newest that is sealed or "
         "committed: its checkpoint was rewound, copied or damaged; nothing was committed; restore the newest "
         "checkpoint, or start with a new checkpointLocation from the offsets that you want",
         entry="rewound-checkpoint",
     )
 
 
-def _unknown_here(user: CommitUser, epoch: Epoch, table_id: str) -> ContradictoryState:
+def _unknown_here(query: QueryId, epoch: Epoch, table_id: str) -> ContradictoryState:
     accept = (
         f"To go on from epoch {epoch} with the table as it is, without reading any input again, start the query with "
         f"the option acceptTableId={table_id}; otherwise "
     )
     return ContradictoryState(
-        f"query {user} begins with epoch {epoch}, but the table {f'(id {table_id}) ' if table_id else ''}has neither a "
-        "mark nor a seal of it: it was made anew, together with what the query kept in it, or the checkpoint has "
+        f"query {query} begins with epoch {epoch}, but the table {f'(id {table_id}) ' if table_id else ''}has neither "
+        "a mark nor a seal of it: it was made anew, together with what the query kept in it, or the checkpoint has "
         f"written to another table; nothing was committed. {accept if table_id else ''}point it at the table that it "
         "wrote to, or start it with a new checkpointLocation"
     )
@@ -175,28 +175,28 @@ def knows_newest_seal(progress: Progress) -> bool:
     return own is None or (seal is not None and seal.epoch >= own)
 
 
-def winners_of(reports: Sequence[Report | None], user: CommitUser, epoch: Epoch) -> tuple[Winner, ...]:
+def winners_of(reports: Sequence[Report | None], query: QueryId, epoch: Epoch) -> tuple[Winner, ...]:
     """The winners that the reports of a complete epoch make. Raises where a report is missing, twice or foreign."""
     missing = [number for number, report in enumerate(reports) if report is None]
     if missing or not reports:
         raise ContradictoryState(
-            f"epoch {epoch} of {user} has no report of {len(missing) or 'any'} of its {len(reports)} tasks: nothing "
+            f"epoch {epoch} of {query} has no report of {len(missing) or 'any'} of its {len(reports)} tasks: nothing "
             "was sealed; Trigger.Continuous is not supported, use a micro-batch trigger"
         )
     present = [report for report in reports if report is not None]
     for report in present:
-        if (report.attempt.user, report.attempt.epoch) != (user, epoch):
+        if (report.attempt.query, report.attempt.epoch) != (query, epoch):
             raise ContradictoryState(
-                f"a report of {report.attempt} came for epoch {epoch} of {user}: nothing was sealed"
+                f"a report of {report.attempt} came for epoch {epoch} of {query}: nothing was sealed"
             )
         if report.skipped:
             raise ContradictoryState(
-                f"task {report.attempt.task} skipped epoch {epoch} of {user} as done, but it is not: nothing was "
+                f"task {report.attempt.task} skipped epoch {epoch} of {query} as done, but it is not: nothing was "
                 "sealed; start the query again"
             )
     tasks = sorted(report.attempt.task for report in present)
     if tasks != list(range(len(present))):
-        raise ContradictoryState(f"epoch {epoch} of {user} has reports of tasks {tasks[:20]}: nothing was sealed")
+        raise ContradictoryState(f"epoch {epoch} of {query} has reports of tasks {tasks[:20]}: nothing was sealed")
     ordered = sorted(present, key=lambda report: report.attempt.task)
     return tuple(Winner(r.attempt.task, r.attempt.id, len(r.manifests), digest_of(r.manifests)) for r in ordered)
 
@@ -225,9 +225,9 @@ def next_run(
     return progress.pending[:end]
 
 
-def done_epochs(queries: Iterable[Progress]) -> Mapping[CommitUser, Epoch]:
+def done_epochs(queries: Iterable[Progress]) -> Mapping[QueryId, Epoch]:
     """For each query the newest epoch that a task need not write again."""
-    return {query.user: query.newest for query in queries if query.newest is not None}
+    return {each.query: each.newest for each in queries if each.newest is not None}
 
 
 def _check_offsets(progress: Progress, epoch: Epoch, offsets: str | None) -> None:
@@ -235,14 +235,14 @@ def _check_offsets(progress: Progress, epoch: Epoch, offsets: str | None) -> Non
     if seal is None or seal.epoch != epoch or offsets is None or seal.offsets is None or seal.offsets == offsets:
         return
     raise ContradictoryState(
-        f"query {progress.user} runs epoch {epoch} again with other offsets than those that it was sealed with: its "
+        f"query {progress.query} runs epoch {epoch} again with other offsets than those that it was sealed with: its "
         "checkpoint lost its newest entries; nothing was committed; restore the newest checkpoint, or start with a "
         "new checkpointLocation from the offsets that you want"
     )
 
 
 def _replayed(progress: Progress, event: Replayed) -> Progress:
-    check_dense(progress.user, event.marks, event.pending, anew=progress.anew)
+    check_dense(progress.query, event.marks, event.pending, anew=progress.anew)
     return replace(
         progress,
         phase=Phase.READY,
@@ -282,7 +282,7 @@ def _marks_seen(progress: Progress, event: MarksSeen) -> Progress:
     for before, now in ((progress.marks.mark, event.marks.mark), (progress.marks.own, event.marks.own)):
         if before is not None and (now is None or now < before):
             raise ContradictoryState(
-                f"the mark of query {progress.user} went back from {before} to {now}: the table was restored or "
+                f"the mark of query {progress.query} went back from {before} to {now}: the table was restored or "
                 "recreated under the stream; nothing was committed; start the query with a new checkpointLocation"
             )
     mark = event.marks.mark
@@ -296,7 +296,7 @@ def _load(pending: Iterable[SealedEpoch]) -> Totals:
     return sum((seal.totals for seal in pending), Totals())
 
 
-def check_dense(user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch], *, anew: bool = False) -> None:
+def check_dense(query: QueryId, marks: Marks, pending: Sequence[SealedEpoch], *, anew: bool = False) -> None:
     expected = -1 if marks.mark is None else int(marks.mark)
     if anew and marks.mark is None and pending:
         expected = pending[0].epoch - 1
@@ -304,7 +304,7 @@ def check_dense(user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch], 
         expected += 1
         if seal.epoch != expected:
             raise ContradictoryState(
-                f"epoch {expected} of query {user} has no seal, but epoch {seal.epoch} has: the state under "
+                f"epoch {expected} of query {query} has no seal, but epoch {seal.epoch} has: the state under "
                 "_lakecommit is incomplete; nothing was committed; restore the missing seal from a backup"
             )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakecommit.formats.base import TableState
-from lakecommit.model import CommitUser, Pending, Report, SealedEpoch, Totals
+from lakecommit.model import Pending, QueryId, Report, SealedEpoch, Totals
 from lakecommit.progress.settings import TableSettings, Txn
 from lakecommit.state.stored import StoredSeal
 
@@ -18,7 +18,7 @@ class Part:
     `compacted` says that of these epochs, or of those that follow them, the table has some files already.
     """
 
-    user: CommitUser
+    query: QueryId
     epochs: Sequence[SealedEpoch]
     files: Sequence[Pending]
     name: str | None = None
@@ -63,10 +63,10 @@ class Observer:
     Only the first two may wait, or fail the query: all the others are told of what is done.
     """
 
-    async def query_read(self, user: CommitUser, table: TableState | None) -> None:
+    async def query_read(self, query: QueryId, table: TableState | None) -> None:
         """What the store has of a query was read, and nothing more of it is committed yet."""
 
-    async def before_seal(self, user: CommitUser, table: TableState | None) -> None:
+    async def before_seal(self, query: QueryId, table: TableState | None) -> None:
         """A seal of the query is about to be put."""
 
     def sealed(self, stored: StoredSeal) -> None:
@@ -78,13 +78,13 @@ class Observer:
     def batch_committed(self, table: TableState, snapshot: BatchSnapshot) -> None:
         """The same for a batch write."""
 
-    def batch_ended(self, user: CommitUser, reports: Sequence[Report | None], *, lost: bool) -> None:
+    def batch_ended(self, query: QueryId, reports: Sequence[Report | None], *, lost: bool) -> None:
         """A batch write is in the table, or (`lost`) is not and never will be."""
 
     def table_seen(self, table: TableState | None) -> None:
         """The table as it was seen last; somebody else may have committed to it."""
 
-    def run_ended(self, user: CommitUser) -> None:
+    def run_ended(self, query: QueryId) -> None:
         """A run of a query has ended."""
 
 
@@ -97,13 +97,13 @@ class Observers(Observer):
     def add(self, observer: Observer) -> None:
         self._all.append(observer)
 
-    async def query_read(self, user: CommitUser, table: TableState | None) -> None:
+    async def query_read(self, query: QueryId, table: TableState | None) -> None:
         for each in self._all:
-            await each.query_read(user, table)
+            await each.query_read(query, table)
 
-    async def before_seal(self, user: CommitUser, table: TableState | None) -> None:
+    async def before_seal(self, query: QueryId, table: TableState | None) -> None:
         for each in self._all:
-            await each.before_seal(user, table)
+            await each.before_seal(query, table)
 
     def sealed(self, stored: StoredSeal) -> None:
         for each in self._all:
@@ -117,14 +117,14 @@ class Observers(Observer):
         for each in self._all:
             each.batch_committed(table, snapshot)
 
-    def batch_ended(self, user: CommitUser, reports: Sequence[Report | None], *, lost: bool) -> None:
+    def batch_ended(self, query: QueryId, reports: Sequence[Report | None], *, lost: bool) -> None:
         for each in self._all:
-            each.batch_ended(user, reports, lost=lost)
+            each.batch_ended(query, reports, lost=lost)
 
     def table_seen(self, table: TableState | None) -> None:
         for each in self._all:
             each.table_seen(table)
 
-    def run_ended(self, user: CommitUser) -> None:
+    def run_ended(self, query: QueryId) -> None:
         for each in self._all:
-            each.run_ended(user)
+            each.run_ended(query)

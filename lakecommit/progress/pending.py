@@ -3,8 +3,8 @@
 How much may be in memory is one limit for all tables of a process, since they share it; what does not fit is taken from
 whoever has most there, whichever table that is of: so a table that does not get on does not push out the others.
 
-Each commit user's epochs come and go in order, first in, first out. What does not fit into memory is taken from the
-newest epochs, which are needed last, and written in segments (`segments`). A segment belongs to one user, so that
+Each query's epochs come and go in order, first in, first out. What does not fit into memory is taken from the
+newest epochs, which are needed last, and written in segments (`segments`). A segment belongs to one query, so that
 one who does not get on keeps nobody else's disk. An epoch is written at most once and read only when it is asked for.
 
 Nothing here is durable, nor needs to be: the files have no name, so a killed process leaves none, and the next start
@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lakecommit.errors import LocalDiskFailed
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.progress.segment_files import SegmentFiles, unnamed_file
 from lakecommit.progress.segments import Segment, SegmentFile, reason_of
 
@@ -55,14 +55,14 @@ class PendingMemory:
         Raises `LocalDiskFailed` where disk does not take it; then everything is still there.
         """
         while not self.has_room(size):
-            max(self._tables, key=lambda table: table.most_of_one_user).spill()
+            max(self._tables, key=lambda table: table.most_of_one_query).spill()
 
 
 class PendingFiles:
-    """Manifests of one table by commit user and epoch, in the `memory` that all tables share, or one of its own.
+    """Manifests of one table by query and epoch, in the `memory` that all tables share, or one of its own.
 
     A segment takes about `segment_bytes`; an epoch is never split, so one that is larger is a segment of its own.
-    `local_dir` is where segments are, the system's temporary directory if None: those of a user share few files, which
+    `local_dir` is where segments are, the system's temporary directory if None: those of a query share few files, which
     are few descriptors. `new_file` gives another empty file for each segment, which is gone when it is closed. For one
     thread alone; writing a segment takes milliseconds.
     """
@@ -80,7 +80,7 @@ class PendingFiles:
         self._segment_bytes = segment_bytes
         self._local_dir = local_dir
         self._new_file = new_file
-        self._queues: dict[CommitUser, _Queue] = {}
+        self._queues: dict[QueryId, _Queue] = {}
 
     @property
     def memory_bytes(self) -> int:
@@ -88,8 +88,8 @@ class PendingFiles:
         return sum(queue.held_bytes for queue in self._queues.values())
 
     @property
-    def most_of_one_user(self) -> int:
-        """What the user takes in memory who has most there, in bytes."""
+    def most_of_one_query(self) -> int:
+        """What the query takes in memory that has most there, in bytes."""
         return max((queue.held_bytes for queue in self._queues.values()), default=0)
 
     @property
@@ -97,67 +97,67 @@ class PendingFiles:
         """What the segments take on disk."""
         return sum(segment.size_bytes for queue in self._queues.values() for segment in queue.segments)
 
-    def add(self, user: CommitUser, epoch: Epoch, manifests: Sequence[bytes]) -> None:
-        """Keeps the manifests of an epoch: the one after the user's newest, or any where the user has none.
+    def add(self, query: QueryId, epoch: Epoch, manifests: Sequence[bytes]) -> None:
+        """Keeps the manifests of an epoch: the one after the query's newest, or any where it has none.
 
         Where local disk does not take what has to make room, `LocalDiskFailed` is raised, the epoch is not added and
         everything that was added before is still there.
         """
-        queue = self._queues.get(user) or _Queue(epoch, epoch, self._new_file or self._shared_files().new_part)
+        queue = self._queues.get(query) or _Queue(epoch, epoch, self._new_file or self._shared_files().new_part)
         if epoch != queue.end:
-            raise ValueError(f"epoch {epoch} of {user} does not follow epoch {queue.end - 1}, its newest one here")
+            raise ValueError(f"epoch {epoch} of {query} does not follow epoch {queue.end - 1}, its newest one here")
         kept = tuple(manifests)
         size = _memory_of(kept)
         if size >= min(self._segment_bytes, self._memory.limit_bytes) and not self._memory.has_room(size):
-            queue.keep(self._segment(queue, user, epoch, [kept]))
+            queue.keep(self._segment(queue, query, epoch, [kept]))
         else:
             self._memory.make_room(size)
             queue.hold(epoch, kept)
         queue.end = Epoch(epoch + 1)
-        self._queues[user] = queue
+        self._queues[query] = queue
 
-    def manifests(self, user: CommitUser, epoch: Epoch) -> tuple[bytes, ...]:
+    def manifests(self, query: QueryId, epoch: Epoch) -> tuple[bytes, ...]:
         """The manifests of an epoch that was added and not dropped, in their order; `KeyError` for any other.
 
         Raises `CorruptState` where they are on disk and not as they were written.
         """
-        queue = self._queues.get(user)
+        queue = self._queues.get(query)
         if queue is None or not queue.begin <= epoch < queue.end:
-            raise KeyError(f"epoch {epoch} of {user} is not pending here")
+            raise KeyError(f"epoch {epoch} of {query} is not pending here")
         held = queue.held.get(epoch)
         return queue.segment_of(epoch).manifests(epoch) if held is None else held
 
-    def drop(self, user: CommitUser, up_to: Epoch | None = None) -> None:
-        """Lets go of a user's epochs up to and including `up_to`, of all if None; those that are not here are gone."""
-        queue = self._queues.get(user)
+    def drop(self, query: QueryId, up_to: Epoch | None = None) -> None:
+        """Lets go of a query's epochs up to and including `up_to`, of all if None; those that are not here are gone."""
+        queue = self._queues.get(query)
         if queue is None:
             return
         queue.drop_before(queue.end if up_to is None else Epoch(min(up_to + 1, queue.end)))
         if queue.begin == queue.end:
-            del self._queues[user]
+            del self._queues[query]
 
     def close(self) -> None:
         """Lets go of everything."""
-        for user in list(self._queues):
-            self.drop(user)
+        for query in list(self._queues):
+            self.drop(query)
 
     def spill(self) -> None:
-        """Moves the newest epochs in memory of the user who has most there to a segment. Precondition: one has."""
-        user, queue = max(self._queues.items(), key=lambda each: each[1].held_bytes)
+        """Moves the newest epochs in memory of the query that has most there to a segment. Precondition: one has."""
+        query, queue = max(self._queues.items(), key=lambda each: each[1].held_bytes)
         first, epochs = queue.newest_held(self._segment_bytes)
-        segment = self._segment(queue, user, first, epochs)
+        segment = self._segment(queue, query, first, epochs)
         queue.let_go_of_newest(len(epochs))
         queue.keep(segment)
 
-    def _segment(self, queue: _Queue, user: CommitUser, first: Epoch, epochs: Sequence[Sequence[bytes]]) -> Segment:
+    def _segment(self, queue: _Queue, query: QueryId, first: Epoch, epochs: Sequence[Sequence[bytes]]) -> Segment:
         try:
-            return Segment(queue.new_file(), user, first, epochs)
+            return Segment(queue.new_file(), query, first, epochs)
         except OSError as error:
             needed = sum(len(manifest) for manifests in epochs for manifest in manifests)
             raise LocalDiskFailed(
-                f"cannot keep {needed} bytes of pending epochs of query {user} in {self._where()}: {reason_of(error)}; "
-                "make room there or point SPARK_LOCAL_DIRS or TMPDIR elsewhere, then start the query again; nothing is "
-                "lost, it goes on with what is pending"
+                f"cannot keep {needed} bytes of pending epochs of query {query} in {self._where()}: {reason_of(error)}"
+                "; make room there or point SPARK_LOCAL_DIRS or TMPDIR elsewhere, then start the query again; nothing "
+                "is lost, it goes on with what is pending"
             ) from error
 
     def _shared_files(self) -> SegmentFiles:
@@ -173,7 +173,7 @@ class PendingFiles:
 
 @dataclass(slots=True)
 class _Queue:
-    """The epochs from `begin` to before `end` of a user: each is either in `held`, in memory, or in one segment."""
+    """The epochs from `begin` to before `end` of a query: each is either in `held`, in memory, or in one segment."""
 
     begin: Epoch
     end: Epoch

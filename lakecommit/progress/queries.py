@@ -18,7 +18,7 @@ from lakecommit.clock import Clock
 from lakecommit.concurrency.signal import Bell
 from lakecommit.errors import ContradictoryState, CorruptState, LakecommitError
 from lakecommit.formats.base import Vacuums
-from lakecommit.model import CommitUser, Epoch, Pending, SealedEpoch
+from lakecommit.model import Epoch, Pending, QueryId, SealedEpoch
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.epochs import MarksSeen, Progress, advance
 from lakecommit.progress.pending import PendingFiles
@@ -67,33 +67,33 @@ class Queries:
         self._clock = clock
         self._files = files
         # What was looked for of the files of each.
-        self.looked: dict[CommitUser, Looked] = {}
-        self._runs: dict[CommitUser, Run] = {}
+        self.looked: dict[QueryId, Looked] = {}
+        self._runs: dict[QueryId, Run] = {}
         self._numbers = itertools.count(1)
-        self._progress: dict[CommitUser, Progress] = {}
+        self._progress: dict[QueryId, Progress] = {}
         # Whether something went wrong since the table was read.
         self.outdated = False
         # The table that the progress was read in, and the version since which its log was followed, unless somebody
         # wrote over a version.
         self._read_in: tuple[str, int, int] | None = None
         # What runs asked for that have ended and are forgotten: somebody may still write over their versions.
-        self._ended: dict[CommitUser, tuple[TableSettings, Pace]] = {}
+        self._ended: dict[QueryId, tuple[TableSettings, Pace]] = {}
 
     # What is known.
 
     @property
-    def progress(self) -> Mapping[CommitUser, Progress]:
+    def progress(self) -> Mapping[QueryId, Progress]:
         return self._progress
 
     @property
-    def doubted(self) -> frozenset[CommitUser]:
+    def doubted(self) -> frozenset[QueryId]:
         """Queries whose memory has to be read again, and that have something to commit or somebody who waits."""
         found = [
-            user
-            for user, run in self._runs.items()
-            if run.unread or (run.doubted and (run.waiting or run.pressed or self._has_pending(user)))
+            query
+            for query, run in self._runs.items()
+            if run.unread or (run.doubted and (run.waiting or run.pressed or self._has_pending(query)))
         ]
-        return frozenset(user for user in found if not self.is_sealing(user))
+        return frozenset(query for query in found if not self.is_sealing(query))
 
     @property
     def unsettled(self) -> bool:
@@ -101,189 +101,191 @@ class Queries:
         return bool(self.doubted) or any(progress.sealing is not None for progress in self._progress.values())
 
     @property
-    def unsure(self) -> frozenset[CommitUser]:
+    def unsure(self) -> frozenset[QueryId]:
         """Queries that may have more pending than is known, now that it cannot be read."""
-        return frozenset(user for user, run in self._runs.items() if run.failure is not None or run.unread)
+        return frozenset(query for query, run in self._runs.items() if run.failure is not None or run.unread)
 
-    def is_sealing(self, user: CommitUser) -> bool:
+    def is_sealing(self, query: QueryId) -> bool:
         """Whether a seal of the run is under way: what is known of the query is not forgotten meanwhile, since then
         nobody could tell any more what the seal is of."""
-        progress = self._progress.get(user)
-        return progress is not None and progress.sealing is not None and not self._runs[user].may_repeat
+        progress = self._progress.get(query)
+        return progress is not None and progress.sealing is not None and not self._runs[query].may_repeat
 
-    def knows(self, user: CommitUser) -> bool:
-        return user in self._progress and not self._runs[user].doubted and self.table.state is not None
+    def knows(self, query: QueryId) -> bool:
+        return query in self._progress and not self._runs[query].doubted and self.table.state is not None
 
     @property
-    def runs(self) -> Mapping[CommitUser, Run]:
+    def runs(self) -> Mapping[QueryId, Run]:
         """Each query of which there is progress has one."""
         return self._runs
 
-    def latest(self, user: CommitUser, run: Run) -> Run:
+    def latest(self, query: QueryId, run: Run) -> Run:
         """The run as it is now; where another one has begun since, as it was."""
-        return run if self.is_over(user, run) else self._runs[user]
+        return run if self.is_over(query, run) else self._runs[query]
 
-    def is_over(self, user: CommitUser, run: Run) -> bool:
+    def is_over(self, query: QueryId, run: Run) -> bool:
         """Whether another run has begun since; of one that was stopped the last epoch may still be under way."""
-        now = self._runs.get(user)
+        now = self._runs.get(query)
         return now is None or now.number != run.number
 
-    def happened(self, user: CommitUser, event: Any) -> Run:
+    def happened(self, query: QueryId, event: Any) -> Run:
         """Moves the run of a query by the table; where it has none, one begins."""
-        run = self._runs.get(user) or Run(next(self._numbers), self._clock.boot_ms())
-        self._runs[user] = after(run, event)
+        run = self._runs.get(query) or Run(next(self._numbers), self._clock.boot_ms())
+        self._runs[query] = after(run, event)
         self.changed.ring()
-        return self._runs[user]
+        return self._runs[query]
 
-    def happened_in(self, user: CommitUser, run: Run, event: Any) -> None:
+    def happened_in(self, query: QueryId, run: Run, event: Any) -> None:
         """The same for what concerns just this run: nothing where another one has begun since."""
-        if not self.is_over(user, run):
-            self.happened(user, event)
+        if not self.is_over(query, run):
+            self.happened(query, event)
 
-    def read_for(self, user: CommitUser, settings: TableSettings) -> Run:
+    def read_for(self, query: QueryId, settings: TableSettings) -> Run:
         """The run that a query is read for. What is in doubt is forgotten: the look at the table that came before has
         shown that it is of another one."""
-        if self.happened(user, Opened(settings)).doubted:
-            self.forget(user)
-        return self._runs[user]
+        if self.happened(query, Opened(settings)).doubted:
+            self.forget(query)
+        return self._runs[query]
 
     @contextmanager
-    def busy_with(self, user: CommitUser) -> Iterator[None]:
+    def busy_with(self, query: QueryId) -> Iterator[None]:
         """While an epoch of it is dealt with, a query is not forgotten."""
-        self.happened(user, Busy(1))
+        self.happened(query, Busy(1))
         try:
             yield
         finally:
-            self.happened(user, Busy(-1))
+            self.happened(query, Busy(-1))
 
-    def generation(self, user: CommitUser) -> int:
-        return self._runs[user].generation
+    def generation(self, query: QueryId) -> int:
+        return self._runs[query].generation
 
-    def staged(self, user: CommitUser, run: Sequence[SealedEpoch]) -> list[Pending]:
+    def staged(self, query: QueryId, run: Sequence[SealedEpoch]) -> list[Pending]:
         """The files of pending epochs. Raises `CorruptState` where they were spilled and cannot be read back."""
-        name = f"of a pending epoch of {user}"
+        name = f"of a pending epoch of {query}"
         return [
-            pending_of(user, epoch, [codec.decode_manifest(body, name) for body in self._files.manifests(user, epoch)])
+            pending_of(
+                query, epoch, [codec.decode_manifest(body, name) for body in self._files.manifests(query, epoch)]
+            )
             for epoch in (seal.epoch for seal in run)
         ]
 
-    def is_settled(self, user: CommitUser, epoch: Epoch) -> bool:
+    def is_settled(self, query: QueryId, epoch: Epoch) -> bool:
         """Whether there is nothing left to wait for: the epoch is committed, has no rows, or has failed."""
-        if self.has_failed(user):
+        if self.has_failed(query):
             return True
-        if not self.knows(user):
+        if not self.knows(query):
             return False
         # The first one with rows is what is committed next.
-        first = next((seal.epoch for seal in self._progress[user].pending if not seal.empty), None)
+        first = next((seal.epoch for seal in self._progress[query].pending if not seal.empty), None)
         return first is None or first > epoch
 
     # What happens.
 
-    def begin_run(self, user: CommitUser) -> None:
-        before = self._runs.get(user) or Run(0, self._clock.boot_ms())
-        self._runs[user] = after(before, Began(next(self._numbers)))
+    def begin_run(self, query: QueryId) -> None:
+        before = self._runs.get(query) or Run(0, self._clock.boot_ms())
+        self._runs[query] = after(before, Began(next(self._numbers)))
         self.changed.ring()
 
-    def end_run(self, user: CommitUser) -> None:
-        if user in self._runs:
-            self.happened(user, Ended())
+    def end_run(self, query: QueryId) -> None:
+        if query in self._runs:
+            self.happened(query, Ended())
 
-    def resume_ended(self, user: CommitUser) -> None:
+    def resume_ended(self, query: QueryId) -> None:
         """Something is pending again of a query that has ended and is forgotten: it is committed as its last run would
         have done it, and the query is forgotten once more. A run that goes on or has just begun needs no such help."""
-        if user in self._ended and user not in self._runs:
-            self.happened(user, Resumed(*self._ended[user]))
-            self.end_run(user)
+        if query in self._ended and query not in self._runs:
+            self.happened(query, Resumed(*self._ended[query]))
+            self.end_run(query)
 
-    def settings_of(self, user: CommitUser) -> TableSettings | None:
+    def settings_of(self, query: QueryId) -> TableSettings | None:
         """What the last run of a query has asked for, as long as that is remembered."""
-        if user in self._runs:
-            return self._runs[user].settings
-        return self._ended[user][0] if user in self._ended else None
+        if query in self._runs:
+            return self._runs[query].settings
+        return self._ended[query][0] if query in self._ended else None
 
-    def keep_ended(self, users: Collection[CommitUser]) -> None:
-        """Nobody asks any more for what others than `users` have written."""
-        self._ended = {user: asked for user, asked in self._ended.items() if user in users}
+    def keep_ended(self, queries: Collection[QueryId]) -> None:
+        """Nobody asks any more for what others than `queries` have written."""
+        self._ended = {query: asked for query, asked in self._ended.items() if query in queries}
 
-    def doubt(self, user: CommitUser, *, unread: bool = False) -> None:
+    def doubt(self, query: QueryId, *, unread: bool = False) -> None:
         """`unread` says that the store may hold more of it than was known."""
-        self.happened(user, Doubted(unread))
+        self.happened(query, Doubted(unread))
 
-    def fail(self, user: CommitUser, error: LakecommitError) -> None:
+    def fail(self, query: QueryId, error: LakecommitError) -> None:
         """What is pending stays pending, in the store; the query's next epoch is refused with this error."""
-        _log.error("query %s cannot go on: %s", user, error)
-        self.forget(user)
-        self.happened(user, Failed(_without_frames(error)))
+        _log.error("query %s cannot go on: %s", query, error)
+        self.forget(query)
+        self.happened(query, Failed(_without_frames(error)))
         self.outdated = True
 
-    def raise_failure(self, user: CommitUser) -> None:
-        failure = self._runs[user].failure if user in self._runs else None
+    def raise_failure(self, query: QueryId) -> None:
+        failure = self._runs[query].failure if query in self._runs else None
         if failure is not None:
             raise _without_frames(failure)
 
     def raise_failures(self) -> None:
-        for user in self._runs:
-            self.raise_failure(user)
+        for query in self._runs:
+            self.raise_failure(query)
 
-    def has_failed(self, user: CommitUser) -> bool:
-        return user in self._runs and self._runs[user].failure is not None
+    def has_failed(self, query: QueryId) -> bool:
+        return query in self._runs and self._runs[query].failure is not None
 
     def retry_ended(self) -> None:
         """A failure was its run's. Where that has ended, what it left is read again: it may be committed or mended."""
-        for user in [user for user, run in self._runs.items() if run.ended and run.failure is not None]:
-            self.happened(user, Retried())
+        for query in [query for query, run in self._runs.items() if run.ended and run.failure is not None]:
+            self.happened(query, Retried())
 
     def forget_ended(self) -> None:
         """Queries that have ended and have nothing left to commit need no memory any more."""
-        ended = [user for user, run in self._runs.items() if run.ended and not (run.unread or run.busy)]
-        failed = [user for user in ended if self.has_failed(user)]
-        for user in ended:
-            progress = self._progress.get(user)
-            if user not in failed[-FAILED_RUNS_KEPT:] and (progress is None or progress.load.epochs == 0):
-                self.forget(user)
-                run = self._runs.pop(user)
+        ended = [query for query, run in self._runs.items() if run.ended and not (run.unread or run.busy)]
+        failed = [query for query in ended if self.has_failed(query)]
+        for query in ended:
+            progress = self._progress.get(query)
+            if query not in failed[-FAILED_RUNS_KEPT:] and (progress is None or progress.load.epochs == 0):
+                self.forget(query)
+                run = self._runs.pop(query)
                 if run.settings is not None:
-                    self._ended[user] = run.settings, run.pace
+                    self._ended[query] = run.settings, run.pace
 
-    def forget(self, user: CommitUser) -> None:
-        progress = self._progress.pop(user, None)
+    def forget(self, query: QueryId) -> None:
+        progress = self._progress.pop(query, None)
         left = progress is not None and (progress.load.epochs > 0 or progress.sealing is not None)
-        self._files.drop(user)
-        self.looked.pop(user, None)
-        self.happened(user, Forgotten(left))
+        self._files.drop(query)
+        self.looked.pop(query, None)
+        self.happened(query, Forgotten(left))
 
-    def settle_doubt(self, user: CommitUser) -> None:
+    def settle_doubt(self, query: QueryId) -> None:
         """Forgets what is in doubt, under `turn`: before the query is read again, the table has to be."""
-        if user in self._runs and self._runs[user].doubted:
-            self.forget(user)
+        if query in self._runs and self._runs[query].doubted:
+            self.forget(query)
             self.outdated = True
 
-    def keep(self, user: CommitUser, epoch: Epoch, manifests: Sequence[bytes]) -> None:
-        self._files.add(user, epoch, manifests)
+    def keep(self, query: QueryId, epoch: Epoch, manifests: Sequence[bytes]) -> None:
+        self._files.add(query, epoch, manifests)
 
-    def move(self, user: CommitUser, event: Any) -> Progress:
-        progress = advance(self._progress[user], event)
-        self._progress[user] = progress
-        self._files.drop(user, Epoch(progress.pending[0].epoch - 1) if progress.pending else None)
+    def move(self, query: QueryId, event: Any) -> Progress:
+        progress = advance(self._progress[query], event)
+        self._progress[query] = progress
+        self._files.drop(query, Epoch(progress.pending[0].epoch - 1) if progress.pending else None)
         self.changed.ring()
         return progress
 
-    def has_read(self, user: CommitUser, progress: Progress) -> None:
+    def has_read(self, query: QueryId, progress: Progress) -> None:
         """The store was read: this is what it has of the query, in the table as it is known."""
-        self._progress[user] = progress
+        self._progress[query] = progress
         self._read_in = self._log
-        self.happened(user, Read())
+        self.happened(query, Read())
 
     def table_read_anew(self) -> None:
         """The whole table was read: versions of it were written over, and what is remembered of it is in doubt."""
         self._read_in = None
         self.outdated = False
-        for user in self._progress:
-            self.doubt(user, unread=True)
+        for query in self._progress:
+            self.doubt(query, unread=True)
 
-    def drop_files(self, user: CommitUser) -> None:
+    def drop_files(self, query: QueryId) -> None:
         """What was kept of an attempt to read the query counts no longer."""
-        self._files.drop(user)
+        self._files.drop(query)
 
     def see_marks(self) -> None:
         """Moves every query to the marks of the table that was read last."""
@@ -293,33 +295,33 @@ class Queries:
             # Another table, or versions that nobody saw: what each query may do is found out when it is read again.
             # What was in a version that somebody wrote over may be pending again, also if nobody asks for it.
             rewritten = log is not None and before is not None and log[2] != before[2]
-            for user in self._progress:
-                self.doubt(user, unread=rewritten)
+            for query in self._progress:
+                self.doubt(query, unread=rewritten)
             return
-        for user in list(self._progress):
-            if self._was_compacted(user):
+        for query in list(self._progress):
+            if self._was_compacted(query):
                 # What is pending here may have been in a version of another driver's, which somebody wrote over when
                 # its files were compacted already. Whoever reads it again leaves those out.
-                self.doubt(user)
+                self.doubt(query)
             try:
-                self.move(user, MarksSeen(self.table.marks(user)))
+                self.move(query, MarksSeen(self.table.marks(query)))
             except ContradictoryState as error:
-                self.fail(user, error)
+                self.fail(query, error)
 
-    def _was_compacted(self, user: CommitUser) -> bool:
+    def _was_compacted(self, query: QueryId) -> bool:
         """Whether a version that was read last removes files that are pending here."""
         names = self.table.known.compacted
         epochs = {int(name[:20]) for name in names}
-        named = [seal for seal in self._progress[user].pending if seal.epoch in epochs]
+        named = [seal for seal in self._progress[query].pending if seal.epoch in epochs]
         try:
-            files = [file for staged in self.staged(user, named) for file in staged.files]
+            files = [file for staged in self.staged(query, named) for file in staged.files]
         except CorruptState:
             # What was spilled cannot be read back: the store has it.
             return True
         return any(file.path.rpartition("/")[2] in names for file in files)
 
-    def _has_pending(self, user: CommitUser) -> bool:
-        return user in self._progress and bool(self._progress[user].pending)
+    def _has_pending(self, query: QueryId) -> bool:
+        return query in self._progress and bool(self._progress[query].pending)
 
     @property
     def _log(self) -> tuple[str, int, int] | None:

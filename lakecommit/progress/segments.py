@@ -1,10 +1,10 @@
 """Local files that hold the manifests of pending epochs for a while.
 
-A segment is a run of epochs of one commit user, written once, in a place of its own (`segment_files`). Each epoch is
+A segment is a run of epochs of one query, written once, in a place of its own (`segment_files`). Each epoch is
 one record that describes itself, so that it can be read alone and nothing else is ever taken for it:
 
-    magic, format version, epoch, length of the user's name, number of manifests | SHA-256 of all but itself
-    the user's name | the length of each manifest | the manifests
+    magic, format version, epoch, length of the query's id, number of manifests | SHA-256 of all but itself
+    the query's id | the length of each manifest | the manifests
 
 A segment is a cache. The writers' state has everything that is in it, so a damaged one is an error and never repaired.
 """
@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from lakecommit.errors import CorruptState
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 
 _MAGIC = b"LCPE"
 _VERSION = 1
@@ -44,21 +44,21 @@ class SegmentFile(Protocol):
 
 
 class Segment:
-    """The manifests of the epochs from `first` to `last` of `user`, in a file that is gone once it is closed."""
+    """The manifests of the epochs from `first` to `last` of `query`, in a file that is gone once it is closed."""
 
-    def __init__(self, file: SegmentFile, user: CommitUser, first: Epoch, epochs: Iterable[Sequence[bytes]]) -> None:
+    def __init__(self, file: SegmentFile, query: QueryId, first: Epoch, epochs: Iterable[Sequence[bytes]]) -> None:
         """Writes the manifests of each epoch in turn to the empty `file`.
 
         All of it has reached the operating system afterwards. Whatever goes wrong closes the file and is passed on.
         """
-        self.user = user
+        self.query = query
         self.first = first
         self._file = file
         # Where each record begins, and where the last one ends: eight bytes of memory for an epoch.
         self._bounds = array("Q", [0])
         try:
             for epoch, manifests in enumerate(epochs, first):
-                pieces = _record(user, epoch, manifests)
+                pieces = _record(query, epoch, manifests)
                 for piece in pieces:
                     file.write(piece)
                 self._bounds.append(self._bounds[-1] + sum(map(len, pieces)))
@@ -79,17 +79,17 @@ class Segment:
         """What was written for an epoch of this segment; reads its record and nothing else."""
         begin, end = self._bounds[epoch - self.first], self._bounds[epoch - self.first + 1]
         record = self._read(begin, end - begin)
-        magic, version, found, user_bytes, count = _DESCRIPTION.unpack_from(record)
+        magic, version, found, query_bytes, count = _DESCRIPTION.unpack_from(record)
         if magic != _MAGIC:
             raise self._damaged("it is not a segment of pending epochs")
         if version != _VERSION:
             raise self._damaged(f"its format version is {version}, not {_VERSION}")
         if _digest([record[: _DESCRIPTION.size], record[_HEAD_BYTES:]]) != record[_DESCRIPTION.size : _HEAD_BYTES]:
             raise self._damaged(f"the checksum of epoch {epoch} does not match its contents")
-        at = _HEAD_BYTES + user_bytes
-        user = bytes(record[_HEAD_BYTES:at]).decode()
-        if (user, found) != (self.user, epoch):
-            raise self._damaged(f"it has epoch {found} of query {user} where epoch {epoch} should be")
+        at = _HEAD_BYTES + query_bytes
+        query = bytes(record[_HEAD_BYTES:at]).decode()
+        if (query, found) != (self.query, epoch):
+            raise self._damaged(f"it has epoch {found} of query {query} where epoch {epoch} should be")
         lengths = struct.Struct(f">{count}Q")
         manifests = []
         body = at + lengths.size
@@ -115,7 +115,7 @@ class Segment:
 
     def _damaged(self, what: str) -> CorruptState:
         return CorruptState(
-            f"the local segment with the pending epochs {self.first} to {self.last} of query {self.user} is damaged: "
+            f"the local segment with the pending epochs {self.first} to {self.last} of query {self.query} is damaged: "
             f"{what}; nothing is lost: start the query again, which rebuilds it from the writers' state"
         )
 
@@ -125,8 +125,8 @@ def reason_of(error: OSError) -> str:
     return (os.strerror(error.errno) if error.errno else str(error)).lower()
 
 
-def _record(user: CommitUser, epoch: int, manifests: Sequence[bytes]) -> list[bytes]:
-    name = user.encode()
+def _record(query: QueryId, epoch: int, manifests: Sequence[bytes]) -> list[bytes]:
+    name = query.encode()
     description = _DESCRIPTION.pack(_MAGIC, _VERSION, epoch, len(name), len(manifests))
     lengths = struct.pack(f">{len(manifests)}Q", *map(len, manifests))
     return [description, _digest([description, name, lengths, *manifests]), name, lengths, *manifests]

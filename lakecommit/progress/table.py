@@ -9,7 +9,7 @@ from typing import Protocol
 from lakecommit.errors import ContradictoryState, SchemaMismatch
 from lakecommit.formats.base import Commit, Committed, Moved, Open, PlanWrite, TableState, Testify, WritePlan, marks_of
 from lakecommit.formats.change import Change
-from lakecommit.model import CommitUser, Epoch, Marks, Pending, Seal
+from lakecommit.model import Epoch, Marks, Pending, QueryId, Seal
 from lakecommit.progress.settings import TableSettings, Txn
 
 # What helps where files no longer fit the table. Before the seal Spark would run the epoch anew; a sealed epoch is the
@@ -90,11 +90,11 @@ class TableView:
     def identity(self, settings: TableSettings) -> Identity:
         return Identity("" if self.state is None else self.state.table_id, settings.accepted_table_id)
 
-    def marks(self, user: CommitUser) -> Marks:
-        return marks_of(self.state, user)
+    def marks(self, query: QueryId) -> Marks:
+        return marks_of(self.state, query)
 
-    def is_done(self, user: CommitUser, epoch: Epoch) -> bool:
-        mark = self.marks(user).mark
+    def is_done(self, query: QueryId, epoch: Epoch) -> bool:
+        mark = self.marks(query).mark
         return mark is not None and epoch <= mark
 
     def has_reached(self, txn: Txn) -> bool:

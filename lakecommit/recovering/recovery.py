@@ -21,7 +21,7 @@ from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput
 from lakecommit.formats.base import Open, TableState, Testify, WritePlan, marks_of
 from lakecommit.formats.change import Change, Held, Kind
 from lakecommit.listening.places import place_paths
-from lakecommit.model import RELEASE_AGE_MS, CommitUser, DataFile, Epoch, Marks, Pending, Seal, own_mark_id
+from lakecommit.model import RELEASE_AGE_MS, DataFile, Epoch, Marks, Pending, QueryId, Seal, own_mark_id
 from lakecommit.progress.table import ChangeTable, ReadTable, TableView
 from lakecommit.releasing.batches import fence
 from lakecommit.releasing.objects import CleanStore, Deleted, delete, last_written_ms, read_files, without_the_tables
@@ -56,7 +56,7 @@ class LeftOver:
     that it ran itself: their rows are in the table, so that the sealed files have lost.
     """
 
-    user: CommitUser
+    query: QueryId
     marks: Marks
     pending: tuple[Pending, ...]
     missing: tuple[Pending, ...]
@@ -74,27 +74,27 @@ class LeftOver:
         return max((each.epoch for each in (*self.missing, *self.repeated)), default=None)
 
 
-async def left_over(store: RecoverStore, table_format: Testify, table: TableState | None, user: CommitUser) -> LeftOver:
-    """What there is to recover; `table` was read before. Raises what is wrong with the state of `user`."""
-    marks = marks_of(table, user)
+async def left_over(store: RecoverStore, table_format: Testify, table: TableState | None, query: QueryId) -> LeftOver:
+    """What there is to recover; `table` was read before. Raises what is wrong with the state of `query`."""
+    marks = marks_of(table, query)
     after = [
-        each for each in await seals_after(store, user, marks.own) if marks.own is None or each.seal.epoch > marks.own
+        each for each in await seals_after(store, query, marks.own) if marks.own is None or each.seal.epoch > marks.own
     ]
-    passed = await passed_epochs(store, table_format, user, marks, after)
+    passed = await passed_epochs(store, table_format, query, marks, after)
     ran: frozenset[int] | None = frozenset()
     if passed:
-        ran = await table_format.marks_after(str(user), -1 if marks.own is None else int(marks.own))
+        ran = await table_format.marks_after(str(query), -1 if marks.own is None else int(marks.own))
     if ran is None:
+        verb = command("recover", table_format.location, "--query", query)
         raise ContradictoryState(
-            f"another sink went past epochs {[each.epoch for each in passed][:20]} of query {user}, and the log no "
+            f"another sink went past epochs {[each.epoch for each in passed][:20]} of query {query}, and the log no "
             "longer shows which of them it ran itself; nothing was committed; save their files "
-            f"({command('recover', table_format.location, '--user', user, '--export', 'DIR')}), look for their rows in "
-            f"the table, then drop them ({command('recover', table_format.location, '--user', user, '--discard')})",
+            f"({verb} --export DIR), look for their rows in the table, then drop them ({verb} --discard)",
             entry="passed-by-another-sink",
         )
     pending = [each.seal for each in after if marks.mark is None or each.seal.epoch > marks.mark]
     return LeftOver(
-        user=user,
+        query=query,
         marks=marks,
         pending=tuple([await read_pending(store, seal) for seal in pending]),
         missing=tuple(each for each in passed if each.epoch not in ran),
@@ -105,7 +105,7 @@ async def left_over(store: RecoverStore, table_format: Testify, table: TableStat
 async def commit_passed(
     store: RecoverStore,
     table_format: ChangeTable,
-    user: CommitUser,
+    query: QueryId,
     new_id: Callable[[], str],
     accepted_table_id: str | None = None,
     given_up: Collection[Epoch] = (),
@@ -121,7 +121,7 @@ async def commit_passed(
 
     async def make() -> Change | None:
         table = view.state
-        found = await left_over(store, table_format, table, user)
+        found = await left_over(store, table_format, table, query)
         newest = found.newest_passed
         if table is None or newest is None:
             return None
@@ -132,7 +132,7 @@ async def commit_passed(
         lost = [file.path for each in found.repeated for file in each.files]
         if lost and await store.delete(lost):
             raise ContradictoryState(
-                f"some files of epochs of query {user} that had lost are not deleted yet; try again"
+                f"some files of epochs of query {query} that had lost are not deleted yet; try again"
             )
         first = Epoch(0 if found.marks.own is None else found.marks.own + 1)
         recovered = tuple(each.epoch for each in missing)
@@ -140,8 +140,8 @@ async def commit_passed(
             id=new_id(),
             kind=Kind.APPEND_EPOCHS,
             adds=tuple(file for each in missing for file in each.files),
-            marks=((own_mark_id(user), newest),),
-            holds=(Held(user, settled=((first, newest),), recovered=recovered),),
+            marks=((own_mark_id(query), newest),),
+            holds=(Held(query, settled=((first, newest),), recovered=recovered),),
         )
 
     landed = await commit(view, nullcontext(), make)
@@ -149,20 +149,20 @@ async def commit_passed(
 
 
 async def without_a_version(
-    store: Get, table_format: ReadTable, table: TableState, user: CommitUser, epochs: Collection[Epoch]
+    store: Get, table_format: ReadTable, table: TableState, query: QueryId, epochs: Collection[Epoch]
 ) -> list[Epoch]:
     """Those of `epochs` that are at or before the own mark, and that no version holds any more, as far as the log can
     tell."""
-    own = marks_of(table, user).own
+    own = marks_of(table, query).own
     reached = [epoch for epoch in epochs if own is not None and epoch <= own]
-    found = await judge(store, table_format, OwnVersions(table_format, user), user, reached, table)
+    found = await judge(store, table_format, OwnVersions(table_format, query), query, reached, table)
     return sorted([*found.unknown, *(each.epoch for each in found.lost)])
 
 
 async def settle(
     store: Get,
     table_format: ChangeTable,
-    user: CommitUser,
+    query: QueryId,
     epochs: Collection[Epoch],
     new_id: Callable[[], str],
 ) -> int | None:
@@ -176,22 +176,22 @@ async def settle(
 
     async def make() -> Change | None:
         table = view.state
-        left = [] if table is None else await without_a_version(store, table_format, table, user, epochs)
+        left = [] if table is None else await without_a_version(store, table_format, table, query, epochs)
         if table is None or not left:
             return None
-        kept = [(name, table.mark(name)) for name in (str(user), own_mark_id(user))]
+        kept = [(name, table.mark(name)) for name in (str(query), own_mark_id(query))]
         return Change(
             id=new_id(),
             kind=Kind.APPEND_EPOCHS,
             kept_marks=tuple((name, mark) for name, mark in kept if mark is not None),
-            holds=(Held(user, settled=tuple((epoch, epoch) for epoch in left), left_out=tuple(left)),),
+            holds=(Held(query, settled=tuple((epoch, epoch) for epoch in left), left_out=tuple(left)),),
         )
 
     landed = await commit(view, nullcontext(), make)
     return None if landed is None else landed.table.version
 
 
-async def give_up(store: CleanStore, table_format: Testify, user: CommitUser, epochs: Sequence[Seal]) -> Deleted:
+async def give_up(store: CleanStore, table_format: Testify, query: QueryId, epochs: Sequence[Seal]) -> Deleted:
     """Deletes what is left of the files of epochs that a version has passed over and left out.
 
     One of which the log has ever named a file is left alone: somebody else was first. Seals and manifests stay, too:
@@ -200,16 +200,16 @@ async def give_up(store: CleanStore, table_format: Testify, user: CommitUser, ep
     winners = {seal.epoch: {winner.attempt for winner in seal.winners if winner.manifests} for seal in epochs}
     named = (await table_format.ever_named([each for attempts in winners.values() for each in attempts])).attempts
     going = [epoch for epoch, attempts in winners.items() if named.isdisjoint(attempts)]
-    manifests = await list_manifests(store, user)
+    manifests = await list_manifests(store, query)
     left = await read_files(store, [each for epoch in going for each in manifests.get(epoch, ())])
     return await delete(store, await without_the_tables(table_format, left), ())
 
 
 async def replaced_epochs(
-    store: RecoverStore, table_format: ReadTable, table: TableState, user: CommitUser, clock: Clock
+    store: RecoverStore, table_format: ReadTable, table: TableState, query: QueryId, clock: Clock
 ) -> tuple[QueryCleaner, Sequence[Epoch]]:
     """The epochs whose version somebody wrote over, and who looked for them. `table` was read before."""
-    cleaner = QueryCleaner(store, table_format, user, clock)
+    cleaner = QueryCleaner(store, table_format, query, clock)
     found = await cleaner.survey(table, ask_all=True)
     for problem in problem_of(found):
         raise ContradictoryState(problem)
@@ -219,7 +219,7 @@ async def replaced_epochs(
 async def commit_replaced(
     store: RecoverStore,
     table_format: ChangeTable,
-    user: CommitUser,
+    query: QueryId,
     *,
     clock: Clock,
     new_id: Callable[[], str],
@@ -230,7 +230,7 @@ async def commit_replaced(
     await view.look()
     if view.state is None:
         return []
-    cleaner, left = await replaced_epochs(store, table_format, view.state, user, clock)
+    cleaner, left = await replaced_epochs(store, table_format, view.state, query, clock)
     versions: list[int] = []
     while left:
         again = await commit_again(
@@ -239,7 +239,7 @@ async def commit_replaced(
             view,
             nullcontext(),
             cleaner.versions,
-            user,
+            query,
             left,
             clock=clock,
             new_id=new_id,
@@ -253,7 +253,7 @@ async def commit_replaced(
 
 
 async def discard(
-    store: DiscardStore, table_format: ChangeTable, user: CommitUser, *, clock: Clock, new_id: Callable[[], str]
+    store: DiscardStore, table_format: ChangeTable, query: QueryId, *, clock: Clock, new_id: Callable[[], str]
 ) -> Cleaned:
     """Gives up what a query has staged: deletes its files and its state but for the newest seal, behind a fence.
 
@@ -262,48 +262,48 @@ async def discard(
     both marks past all of them. Files that the log names stay. Raises `InvalidInput` where the query has written so
     recently that an upload may still be under way.
     """
-    sealed = await list_sealed_epochs(store, user)
-    manifests = await list_manifests(store, user)
+    sealed = await list_sealed_epochs(store, query)
+    manifests = await list_manifests(store, query)
     newest = max([*sealed, *manifests], default=None)
     if newest is None:
         return Cleaned()
-    age_ms = clock.wall_ms() - await last_written_ms(store, user)
+    age_ms = clock.wall_ms() - await last_written_ms(store, query)
     if age_ms <= RELEASE_AGE_MS:
         raise InvalidInput(
-            f"query {user} has written {age_ms // 60_000} minutes ago and may still be running; stop it and try again "
+            f"query {query} has written {age_ms // 60_000} minutes ago and may still be running; stop it and try again "
             f"when {RELEASE_AGE_MS // 60_000} minutes have passed"
         )
-    await _seal_what_is_open(store, table_format, user, newest, clock)
-    await fence(table_format, [(str(user), newest), (own_mark_id(user), newest)], new_id)
-    sealed = await list_sealed_epochs(store, user)
+    await _seal_what_is_open(store, table_format, query, newest, clock)
+    await fence(table_format, [(str(query), newest), (own_mark_id(query), newest)], new_id)
+    sealed = await list_sealed_epochs(store, query)
     named = [each for group in manifests.values() for each in group]
     lost = await without_the_tables(table_format, await read_files(store, named))
     deleted = await delete(store, lost, [each for each in named if each not in lost.damaged])
     seals = [] if deleted.unconfirmed or lost.damaged else sealed[:-1]
-    if sealed and not await _is_readable(store, user, sealed[-1]):
+    if sealed and not await _is_readable(store, query, sealed[-1]):
         # It is no evidence of anything, and would be in the way for good.
         seals = sealed
-    left = await store.delete([layout.seal_path(user, epoch) for epoch in seals]) if seals else ()
+    left = await store.delete([layout.seal_path(query, epoch) for epoch in seals]) if seals else ()
     # Nobody will be told of what is given up, nor of anything that came before it.
-    places = await place_paths(store, user)
+    places = await place_paths(store, query)
     places_left = await store.delete(places) if places else ()
     unconfirmed = deleted.unconfirmed + len(left) + len(places_left)
     return Cleaned(deleted.files, deleted.manifests, len(seals) - len(left), unconfirmed)
 
 
 async def _seal_what_is_open(
-    store: DiscardStore, table_format: Open, user: CommitUser, newest: Epoch, clock: Clock
+    store: DiscardStore, table_format: Open, query: QueryId, newest: Epoch, clock: Clock
 ) -> None:
     """Seals every epoch up to `newest` that has no seal and follows the mark; what somebody else seals is theirs."""
     table = await table_format.open()
-    marks = marks_of(table, user)
-    sealed = await list_sealed_epochs(store, user)
+    marks = marks_of(table, query)
+    sealed = await list_sealed_epochs(store, query)
     first = max([-1, *sealed, *(epoch for epoch in (marks.mark, marks.own) if epoch is not None)]) + 1
     for epoch in map(Epoch, range(first, newest + 1)):
-        known = sealed and await _is_readable(store, user, sealed[-1])
-        link = await find_seal(store, user, sealed[-1]) if known else None
+        known = sealed and await _is_readable(store, query, sealed[-1])
+        link = await find_seal(store, query, sealed[-1]) if known else None
         seal = Seal(
-            user=user,
+            query=query,
             epoch=epoch,
             winners=(),
             previous=None if link is None else link.digest,
@@ -312,13 +312,13 @@ async def _seal_what_is_open(
             sealed_ms=clock.wall_ms(),
         )
         body = codec.encode_seal(seal)
-        await create_once(store, layout.seal_path(user, epoch), body, clock=clock, random=lambda: 0.5)
+        await create_once(store, layout.seal_path(query, epoch), body, clock=clock, random=lambda: 0.5)
         sealed.append(epoch)
 
 
-async def _is_readable(store: Get, user: CommitUser, epoch: Epoch) -> bool:
+async def _is_readable(store: Get, query: QueryId, epoch: Epoch) -> bool:
     try:
-        return await find_seal(store, user, epoch) is not None
+        return await find_seal(store, query, epoch) is not None
     except CorruptState:
         return False
 

@@ -16,7 +16,7 @@ from lakecommit.committing.changes import batch_change
 from lakecommit.errors import CommitFailed, Overtaken, StoreError
 from lakecommit.formats.base import TableState, WritePlan
 from lakecommit.formats.change import Change
-from lakecommit.model import RELEASE_AGE_MS, CommitUser, Pending
+from lakecommit.model import RELEASE_AGE_MS, Pending, QueryId
 from lakecommit.progress.observer import BatchSnapshot
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.settings import TableSettings, Txn
@@ -36,7 +36,7 @@ _log = logging.getLogger("lakecommit.releasing")
 class BatchVersion:
     """A batch write that is in the table. `pending` is None where its files are too many to be remembered."""
 
-    user: CommitUser
+    query: QueryId
     version: int
     etag: str | None
     pending: Pending | None
@@ -62,7 +62,7 @@ class BatchVersions:
         files = sum(len(each.pending.files) for each in self._young if each.pending is not None)
         kept = pending if files + len(pending.files) <= MAX_FILES else None
         now = Moment.of(self._clock)
-        batch = BatchVersion(pending.user, table.version, table.etag, kept, snapshot.settings, snapshot.txn, now)
+        batch = BatchVersion(pending.query, table.version, table.etag, kept, snapshot.settings, snapshot.txn, now)
         self._young = [*self._young, batch][-MAX_BATCHES:]
 
     async def step(self) -> None:
@@ -134,7 +134,7 @@ class BatchVersions:
 
     def _gone(self, batch: BatchVersion) -> str:
         where = f"version {batch.version} of {self._format.location}"
-        return f"{where}, batch write {batch.user}, was written over by another writer"
+        return f"{where}, batch write {batch.query}, was written over by another writer"
 
 
 def _with_kept_mark(change: Change, table: TableState) -> Change:

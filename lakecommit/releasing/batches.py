@@ -11,7 +11,7 @@ from lakecommit.committing.attempt import commit
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import TableState, Testify
 from lakecommit.formats.change import Change, Kind
-from lakecommit.model import RELEASE_AGE_MS, AttemptId, CommitUser
+from lakecommit.model import RELEASE_AGE_MS, AttemptId, QueryId
 from lakecommit.progress.table import ChangeTable, TableView
 from lakecommit.releasing.objects import CleanStore, NamedFiles, delete, read_files, without_the_tables
 from lakecommit.releasing.query import Cleaned
@@ -28,9 +28,9 @@ class BatchCleaner:
     """
 
     def __init__(
-        self, store: CleanStore, user: CommitUser, over: Collection[AttemptId], clock: Clock, *, lost: bool
+        self, store: CleanStore, query: QueryId, over: Collection[AttemptId], clock: Clock, *, lost: bool
     ) -> None:
-        self.user = user
+        self.query = query
         self._store = store
         self._over = frozenset(over)
         self._clock = clock
@@ -39,7 +39,7 @@ class BatchCleaner:
 
     async def step(self) -> bool:
         """Deletes what may go; whether nothing is left, or to come."""
-        manifests = [named for group in (await list_manifests(self._store, self.user)).values() for named in group]
+        manifests = [named for group in (await list_manifests(self._store, self.query)).values() for named in group]
         losing = [named for named in manifests if self._lost or named.attempt.id not in self._over]
         lost = await read_files(self._store, losing)
         now_ms = self._clock.wall_ms()
@@ -56,7 +56,7 @@ class BatchCleaner:
 class DeadBatch:
     """A batch write of which only its state is left. `committed` says that the log names files of it."""
 
-    user: CommitUser
+    query: QueryId
     manifests: Sequence[NamedManifest]
     lost: NamedFiles
     committed: bool
@@ -66,16 +66,16 @@ class DeadBatch:
 
 
 async def survey_dead_batch(
-    store: CleanStore, table_format: Testify, user: CommitUser, clock: Clock, older_than_ms: int
+    store: CleanStore, table_format: Testify, query: QueryId, clock: Clock, older_than_ms: int
 ) -> DeadBatch | None:
     """What a batch write left, if the newest thing it left is older than `older_than_ms`; None where it is not."""
-    manifests = [named for group in (await list_manifests(store, user)).values() for named in group]
+    manifests = [named for group in (await list_manifests(store, query)).values() for named in group]
     age_ms = max(older_than_ms, RELEASE_AGE_MS)
     if any(clock.wall_ms() - named.modified_ms <= age_ms for named in manifests):
         return None
     found = await read_files(store, manifests)
     lost = await without_the_tables(table_format, found)
-    return DeadBatch(user, manifests, lost, committed=len(lost.paths) < len(found.paths))
+    return DeadBatch(query, manifests, lost, committed=len(lost.paths) < len(found.paths))
 
 
 async def clean_dead_batch(
@@ -88,7 +88,7 @@ async def clean_dead_batch(
     """
     lost = dead.lost
     if not dead.committed:
-        await fence(table_format, [(str(dead.user), 0)], new_id)
+        await fence(table_format, [(str(dead.query), 0)], new_id)
         lost = await without_the_tables(table_format, lost)
     deleted = await delete(store, lost, [named for named in dead.manifests if named not in lost.damaged])
     return Cleaned(deleted.files, deleted.manifests, 0, deleted.unconfirmed)

@@ -9,7 +9,7 @@ from typing import Protocol
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import CorruptState
 from lakecommit.formats.base import Testify
-from lakecommit.model import CommitUser, Manifest
+from lakecommit.model import Manifest, QueryId
 from lakecommit.state import layout
 from lakecommit.state.stored import NamedManifest, checked_manifest
 from lakecommit.storage.base import Delete, Found, Get, List
@@ -58,10 +58,10 @@ class Deleted:
     unconfirmed: int
 
 
-async def last_written_ms(store: List, user: CommitUser) -> int:
-    """When the newest object of a user's state was written; 0 where there is none."""
+async def last_written_ms(store: List, query: QueryId) -> int:
+    """When the newest object of a query's state was written; 0 where there is none."""
     newest = 0
-    async for page in store.list(layout.user_prefix(user)):
+    async for page in store.list(layout.query_prefix(query)):
         newest = max(newest, *(info.modified_ms for info in page))
     return newest
 

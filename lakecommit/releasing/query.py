@@ -11,7 +11,7 @@ from lakecommit.clock import Clock, Moment
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.formats.base import Holding, TableState, marks_of
 from lakecommit.listening.places import told_up_to
-from lakecommit.model import RELEASE_AGE_MS, CommitUser, Epoch, Marks, Seal, own_mark_id
+from lakecommit.model import RELEASE_AGE_MS, Epoch, Marks, QueryId, Seal, own_mark_id
 from lakecommit.progress.table import ReadTable
 from lakecommit.releasing.objects import CleanStore, NamedFiles, delete, read_files, without_the_tables
 from lakecommit.releasing.replaced import Presence, judge
@@ -26,7 +26,7 @@ WAITING_STEP_MS = RELEASE_AGE_MS // 4
 MAX_UNSWEPT = 1000
 
 # The newest epoch of a query that all of its listeners were told of, None where it has none.
-ToldUpTo = Callable[[CommitUser], Awaitable[Epoch | None]]
+ToldUpTo = Callable[[QueryId], Awaitable[Epoch | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class QueryCleanUp:
     `went_back`, that the query's own mark has, and that something of it is pending again.
     """
 
-    user: CommitUser
+    query: QueryId
     lost: NamedFiles
     manifests: Sequence[NamedManifest]
     released: Sequence[Epoch]
@@ -83,7 +83,7 @@ class QueryCleaner:
         self,
         store: CleanStore,
         table_format: ReadTable,
-        user: CommitUser,
+        query: QueryId,
         clock: Clock,
         told: ToldUpTo | None = None,
     ) -> None:
@@ -91,14 +91,14 @@ class QueryCleaner:
         self._told = told or partial(told_up_to, store)
         self._store = store
         self._format = table_format
-        self._user = user
+        self._query = query
         self._clock = clock
         self._links: dict[Epoch, Link] = {}
         self._unswept: dict[Epoch, StoredSeal] = {}
         self._swept = Epoch(-1)
         self._marks_seen: deque[tuple[Epoch, Moment]] = deque()
         self._came_ms: dict[NamedManifest, int] | None = None
-        self.versions = OwnVersions(table_format, user)
+        self.versions = OwnVersions(table_format, query)
         # The newest own mark that was in the table, whose id is `_table_id`.
         self._reached = -1
         self._table_id: str | None = None
@@ -152,11 +152,11 @@ class QueryCleaner:
         among what is about to go, or young."""
         now, before = Moment.of(self._clock), self._reached
         table = await (self._format.open() if known is None else self._format.look(known))
-        marks = marks_of(table, self._user)
+        marks = marks_of(table, self._query)
         behind = self._is_behind(table, marks, before)
-        links = await self._read_chain(await list_sealed_epochs(self._store, self._user))
+        links = await self._read_chain(await list_sealed_epochs(self._store, self._query))
         reached = chained(links.values())
-        manifests = await list_manifests(self._store, self._user)
+        manifests = await list_manifests(self._store, self._query)
         standings = {
             epoch: standing_of(epoch, marks, sealed=epoch in links, chained=epoch in reached)
             for epoch in links.keys() | manifests.keys()
@@ -164,7 +164,7 @@ class QueryCleaner:
         young = self._young(manifests, now)
         committed = self._committed_long_ago(table, marks, now)
         due = releasable(standings, committed, young)
-        told = await self._told(self._user) if due else None
+        told = await self._told(self._query) if due else None
         released = due if committed is None or told is None else releasable(standings, min(committed, told), young)
         untold = len(due) - len(released)
         done = [epoch for epoch, at in standings.items() if at is Standing.DONE]
@@ -196,7 +196,7 @@ class QueryCleaner:
         ]
         unnamed = await without_the_tables(self._format, await read_files(self._store, unsealed))
         return QueryCleanUp(
-            user=self._user,
+            query=self._query,
             lost=lost.together_with(unnamed),
             manifests=[
                 *(named for epoch in released for named in manifests.get(epoch, ())),
@@ -221,7 +221,7 @@ class QueryCleaner:
         seals = [epoch for epoch in clean_up.released if first_kept is None or epoch < first_kept]
         left: Collection[str] = ()
         if seals:
-            left = await self._store.delete([layout.seal_path(self._user, epoch) for epoch in seals])
+            left = await self._store.delete([layout.seal_path(self._query, epoch) for epoch in seals])
         for epoch in seals:
             self._links.pop(epoch, None)
         if clean_up.newest_seal is not None:
@@ -250,7 +250,7 @@ class QueryCleaner:
         """Whether epochs that are done by the marks are in the log."""
         if table is None:
             return Presence({})
-        return await judge(self._store, self._format, self.versions, self._user, epochs, table)
+        return await judge(self._store, self._format, self.versions, self._query, epochs, table)
 
     def _committed_long_ago(self, table: TableState | None, marks: Marks, now: Moment) -> Epoch | None:
         """The newest epoch whose snapshot is older than twice the deadline of an upload.
@@ -263,7 +263,7 @@ class QueryCleaner:
             return None
         after = Moment.of(self._clock)
         if not self._marks_seen:
-            set_ms = table.mark_set_ms(own_mark_id(self._user))
+            set_ms = table.mark_set_ms(own_mark_id(self._query))
             age_ms = 0 if set_ms is None else max(0, now.wall_ms - set_ms)
             self._marks_seen.append((marks.own, Moment(after.wall_ms - age_ms, after.boot_ms - age_ms)))
         elif marks.own > self._marks_seen[-1][0]:
@@ -312,7 +312,7 @@ class QueryCleaner:
                 links[epoch] = _link(stored)
 
     async def _read_seals(self, epochs: Sequence[Epoch]) -> list[StoredSeal | None]:
-        return await in_parallel(lambda epoch: find_seal(self._store, self._user, epoch), epochs)
+        return await in_parallel(lambda epoch: find_seal(self._store, self._query, epoch), epochs)
 
     async def _seals_of(self, epochs: Sequence[Epoch], links: Mapping[Epoch, Link]) -> Mapping[Epoch, Seal]:
         """The seals whose links are `links`: from memory where they are new, read again where they are not."""
@@ -361,8 +361,8 @@ def problem_of(clean_up: QueryCleanUp) -> Iterator[str]:
     """What cannot be told of a query, if there is anything."""
     if clean_up.unknown:
         yield (
-            f"epochs {list(clean_up.unknown)[:20]} of query {clean_up.user} are done by the mark, but the log names no "
-            "file of them, and does not go back so far that it could say why; their files are kept; save them with "
+            f"epochs {list(clean_up.unknown)[:20]} of query {clean_up.query} are done by the mark, but the log names "
+            "no file of them, and does not go back so far that it could say why; their files are kept; save them with "
             "'lakecommit recover --export', look for their rows in the table, and append what is missing"
         )
 

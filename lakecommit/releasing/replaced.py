@@ -17,7 +17,7 @@ from lakecommit.committing.attempt import commit
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.formats.base import Holding, Open, TableState, Testify, WritePlan, marks_of
 from lakecommit.formats.change import Change, Held, Kind
-from lakecommit.model import CommitUser, Epoch, Pending, Seal, own_mark_id
+from lakecommit.model import Epoch, Pending, QueryId, Seal, own_mark_id
 from lakecommit.progress.table import ChangeTable, ReadTable, TableView
 from lakecommit.releasing.versions import OwnVersions, Whereabouts, held_by
 from lakecommit.restarting.presence import check_present, is_endangered, vacuum_under_way
@@ -48,7 +48,7 @@ async def judge(
     store: Get,
     table_format: ReadTable,
     versions: OwnVersions,
-    user: CommitUser,
+    query: QueryId,
     done: Collection[Epoch],
     table: TableState,
 ) -> Presence:
@@ -60,19 +60,19 @@ async def judge(
     found = await versions.find(done, table.version)
     if not found.missing:
         return Presence(found.since_ms)
-    return await _judge_missing(store, table_format, versions, user, found, table)
+    return await _judge_missing(store, table_format, versions, query, found, table)
 
 
 async def _judge_missing(
     store: Get,
     table_format: ReadTable,
     versions: OwnVersions,
-    user: CommitUser,
+    query: QueryId,
     found: Whereabouts,
     table: TableState,
 ) -> Presence:
     missing = sorted(found.missing)
-    stored = await in_parallel(lambda epoch: find_seal(store, user, epoch), missing)
+    stored = await in_parallel(lambda epoch: find_seal(store, query, epoch), missing)
     # One whose seal has gone meanwhile was released by somebody who asked the same.
     seals = [each.seal for each in stored if each is not None and each.seal.totals.files]
     pending = await _read_pending(store, table_format, seals)
@@ -82,21 +82,21 @@ async def _judge_missing(
     lost = tuple(each for each in left if each.files)
     epochs = {each.epoch for each in lost}
     # The mark may have gone back with a version: then epochs after it are pending again, also those without rows.
-    own = await _own_mark_now(table_format, user) if max(missing) > found.own else max(missing)
+    own = await _own_mark_now(table_format, query) if max(missing) > found.own else max(missing)
     held = [epoch for epoch in missing if epoch not in epochs and epoch <= own]
-    since_ms = await _since(table_format, table, user, found, held) if held else {}
+    since_ms = await _since(table_format, table, query, found, held) if held else {}
     seen = {epoch: versions.first_seen(epoch, since_ms[epoch]) for epoch in held}
     rewritten = own < max(missing)
     if found.decided:
         return Presence({**found.since_ms, **seen}, lost, rewritten=rewritten)
     sealed_ms = {seal.epoch: seal.sealed_ms for seal in seals if seal.epoch in epochs}
-    old = await _marked_long_ago(table_format, table, user, sealed_ms)
+    old = await _marked_long_ago(table_format, table, query, sealed_ms)
     unknown = tuple(sorted(epochs - old))
     return Presence({**found.since_ms, **seen, **versions.take_for_held(old)}, (), unknown, rewritten)
 
 
 async def _marked_long_ago(
-    table_format: Testify, table: TableState, user: CommitUser, sealed_ms: Mapping[Epoch, int]
+    table_format: Testify, table: TableState, query: QueryId, sealed_ms: Mapping[Epoch, int]
 ) -> frozenset[Epoch]:
     """Those of the epochs that the log has no trace of, although its oldest checkpoint has a mark that covers them.
 
@@ -106,17 +106,17 @@ async def _marked_long_ago(
     """
     newest_ms = max((tag.modified_ms for tag in await table_format.tags(table.version)), default=0)
     old = [epoch for epoch, at_ms in sealed_ms.items() if newest_ms - at_ms > LONG_AGO_MS]
-    mark = await table_format.oldest_mark(own_mark_id(user)) if old else None
+    mark = await table_format.oldest_mark(own_mark_id(query)) if old else None
     return frozenset(epoch for epoch in old if mark is not None and epoch <= mark)
 
 
-async def _own_mark_now(table_format: Open, user: CommitUser) -> int:
-    own = marks_of(await table_format.open(), user).own
+async def _own_mark_now(table_format: Open, query: QueryId) -> int:
+    own = marks_of(await table_format.open(), query).own
     return -1 if own is None else own
 
 
 async def _since(
-    table_format: Testify, table: TableState, user: CommitUser, found: Whereabouts, epochs: Sequence[Epoch]
+    table_format: Testify, table: TableState, query: QueryId, found: Whereabouts, epochs: Sequence[Epoch]
 ) -> Mapping[Epoch, int]:
     """When those were written, at the latest, that the log names and no version of ours holds up to that of `table`.
 
@@ -126,7 +126,7 @@ async def _since(
     if found.decided:
         return dict.fromkeys(epochs, max((tag.modified_ms for tag in tags), default=0))
     newer = [tag for tag in tags if tag.version > table.version]
-    holdings = await in_parallel(lambda tag: table_format.holding(tag.version, user), newer)
+    holdings = await in_parallel(lambda tag: table_format.holding(tag.version, query), newer)
     since_ms = dict.fromkeys(epochs, 0)
     for tag, holding in zip(newer, holdings, strict=True):
         # Of a version that is gone already nobody knows what it held.
@@ -155,7 +155,7 @@ async def commit_again(
     view: TableView,
     turn: AbstractAsyncContextManager[object],
     versions: OwnVersions,
-    user: CommitUser,
+    query: QueryId,
     epochs: Collection[Epoch],
     *,
     clock: Clock,
@@ -172,11 +172,11 @@ async def commit_again(
 
     async def make() -> Change | None:
         again.clear()
-        table, own = view.state, view.marks(user).own
+        table, own = view.state, view.marks(query).own
         if table is None:
             return None
         reached = [each for each in epochs if own is not None and each <= own]
-        lost = (await judge(store, table_format, versions, user, reached, table)).lost
+        lost = (await judge(store, table_format, versions, query, reached, table)).lost
         pending = _as_many_as_fit(lost)
         if not pending:
             return None
@@ -186,25 +186,25 @@ async def commit_again(
         await view.see_vacuums(pending)
         for each in pending:
             if is_endangered(each, view.known.vacuums, clock.wall_ms()):
-                raise vacuum_under_way(table_format.location, user, each.epoch)
+                raise vacuum_under_way(table_format.location, query, each.epoch)
         again.extend(each.epoch for each in pending)
-        return _change(new_id(), view.known, user, pending)
+        return _change(new_id(), view.known, query, pending)
 
     landed = await commit(view, turn, make, seen)
     if landed is not None:
-        runs = Held(user, again=tuple(again)).runs
-        versions.note(landed.table.version, Holding(landed.table.etag, runs, landed.table.mark(own_mark_id(user))))
+        runs = Held(query, again=tuple(again)).runs
+        versions.note(landed.table.version, Holding(landed.table.etag, runs, landed.table.mark(own_mark_id(query))))
     return again
 
 
-def _change(change_id: str, table: TableState, user: CommitUser, pending: Sequence[Pending]) -> Change:
-    kept = [(name, table.mark(name)) for name in (str(user), own_mark_id(user))]
+def _change(change_id: str, table: TableState, query: QueryId, pending: Sequence[Pending]) -> Change:
+    kept = [(name, table.mark(name)) for name in (str(query), own_mark_id(query))]
     return Change(
         id=change_id,
         kind=Kind.APPEND_EPOCHS,
         adds=tuple(file for each in pending for file in each.files),
         kept_marks=tuple((name, mark) for name, mark in kept if mark is not None),
-        holds=(Held(user, again=tuple(each.epoch for each in pending)),),
+        holds=(Held(query, again=tuple(each.epoch for each in pending)),),
     )
 
 

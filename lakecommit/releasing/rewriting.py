@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import TableState
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.progress.observer import BatchSnapshot, Observer
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.table import ChangeTable
@@ -54,11 +54,11 @@ class Rewriting(Observer):
     async def make_up(self, noticed: Noticed) -> None:
         if noticed.rewritten:
             await self._try(self._read_anew())
-        for user in noticed.went_back:
-            self._queries.resume_ended(user)
+        for query in noticed.went_back:
+            self._queries.resume_ended(query)
             self._commit()
-        for user, epochs in noticed.replaced.items():
-            await self._try(self._commit_again(user, epochs))
+        for query, epochs in noticed.replaced.items():
+            await self._try(self._commit_again(query, epochs))
         await self._try(self._batches.step())
         self._queries.keep_ended(self._housekeeper.queries)
 
@@ -83,9 +83,9 @@ class Rewriting(Observer):
             await self._reader.read_anew()
         self._commit()
 
-    async def _commit_again(self, user: CommitUser, epochs: Sequence[Epoch]) -> None:
+    async def _commit_again(self, query: QueryId, epochs: Sequence[Epoch]) -> None:
         """Commits epochs once more whose versions somebody wrote over, as many as fit a version."""
-        queries, settings = self._queries, self._queries.settings_of(user)
+        queries, settings = self._queries, self._queries.settings_of(query)
         async with self._reader.turn:
             await self._reader.read_anew()
         again = await commit_again(
@@ -93,8 +93,8 @@ class Rewriting(Observer):
             self._format,
             queries.table,
             self._reader.turn,
-            self._housekeeper.versions_of(user),
-            user,
+            self._housekeeper.versions_of(query),
+            query,
             epochs,
             clock=self._clock,
             new_id=self._new_id,
@@ -104,6 +104,6 @@ class Rewriting(Observer):
             version = queries.table.known.version
             _log.warning(
                 "epochs %s of query %s are committed again, in version %d of %s: their version was written over",
-                *(list(again)[:20], user, version, self._format.location),
+                *(list(again)[:20], query, version, self._format.location),
             )
         self._commit()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import Holding, TableState
-from lakecommit.model import CommitUser, Epoch, Report
+from lakecommit.model import Epoch, QueryId, Report
 from lakecommit.progress.observer import Observer, Snapshot
 from lakecommit.progress.table import ReadTable
 from lakecommit.releasing.batches import BatchCleaner
@@ -27,8 +27,8 @@ class Noticed:
     epochs, which have to be committed again. The own marks of `went_back` are behind what they were."""
 
     rewritten: bool
-    replaced: Mapping[CommitUser, Sequence[Epoch]]
-    went_back: Sequence[CommitUser]
+    replaced: Mapping[QueryId, Sequence[Epoch]]
+    went_back: Sequence[QueryId]
 
 
 class TableHousekeeper(Observer):
@@ -40,65 +40,65 @@ class TableHousekeeper(Observer):
         self._store = store
         self._format = table_format
         self._clock = clock
-        self._queries: dict[CommitUser, QueryCleaner] = {}
-        self._batches: dict[CommitUser, BatchCleaner] = {}
+        self._queries: dict[QueryId, QueryCleaner] = {}
+        self._batches: dict[QueryId, BatchCleaner] = {}
 
     @property
-    def queries(self) -> Collection[CommitUser]:
+    def queries(self) -> Collection[QueryId]:
         """Those behind which something is left to clean up, or to look after."""
         return self._queries.keys()
 
-    async def query_read(self, user: CommitUser, table: TableState | None) -> None:
+    async def query_read(self, query: QueryId, table: TableState | None) -> None:
         """What earlier runs of the query left is looked for with the next step."""
-        self._cleaner(user).look_again()
+        self._cleaner(query).look_again()
 
     def sealed(self, stored: StoredSeal) -> None:
-        self._cleaner(stored.seal.user).sealed(stored)
+        self._cleaner(stored.seal.query).sealed(stored)
 
     def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
-        runs = {each.part.user: (each.part.epochs[0].epoch, each.part.epochs[-1].epoch) for each in snapshots}
-        for user, cleaner in self._queries.items():
-            run = runs.get(user)
+        runs = {each.part.query: (each.part.epochs[0].epoch, each.part.epochs[-1].epoch) for each in snapshots}
+        for query, cleaner in self._queries.items():
+            run = runs.get(query)
             holding = Holding(table.etag) if run is None else Holding(table.etag, (run,), run[1])
             cleaner.committed(table.version, holding)
 
-    def versions_of(self, user: CommitUser) -> OwnVersions:
-        return self._cleaner(user).versions
+    def versions_of(self, query: QueryId) -> OwnVersions:
+        return self._cleaner(query).versions
 
-    def batch_ended(self, user: CommitUser, reports: Sequence[Report | None], *, lost: bool) -> None:
+    def batch_ended(self, query: QueryId, reports: Sequence[Report | None], *, lost: bool) -> None:
         over = {report.attempt.id for report in reports if report is not None}
-        self._batches[user] = BatchCleaner(self._store, user, over, self._clock, lost=lost)
+        self._batches[query] = BatchCleaner(self._store, query, over, self._clock, lost=lost)
 
     async def step(self, known: TableState | None) -> Noticed:
         """Deletes what may go now, and never fails.
 
         `known` is an earlier state of the table: only what is newer has to be read.
         """
-        replaced: dict[CommitUser, Sequence[Epoch]] = {}
+        replaced: dict[QueryId, Sequence[Epoch]] = {}
         rewritten, went_back = False, []
-        for user, cleaner in list(self._queries.items()):
+        for query, cleaner in list(self._queries.items()):
             try:
                 cleaned = await cleaner.step(known)
             except Exception as error:
-                self._put_off(f"query {user}", error)
+                self._put_off(f"query {query}", error)
                 continue
             rewritten = rewritten or cleaned.rewritten
             if cleaned.went_back:
-                went_back.append(user)
+                went_back.append(query)
             if cleaned.replaced:
-                replaced[user] = cleaned.replaced
+                replaced[query] = cleaned.replaced
             if cleaned.files:
-                _log.info("deleted %d files of attempts of query %s that had lost", cleaned.files, user)
+                _log.info("deleted %d files of attempts of query %s that had lost", cleaned.files, query)
             for problem in cleaned.problems:
-                _log.warning("state of query %s is kept from here on: %s", user, problem)
+                _log.warning("state of query %s is kept from here on: %s", query, problem)
             if cleaner.is_quiet:
-                self._queries.pop(user, None)
-        for user, batch in list(self._batches.items()):
+                self._queries.pop(query, None)
+        for query, batch in list(self._batches.items()):
             try:
                 if await batch.step():
-                    self._batches.pop(user, None)
+                    self._batches.pop(query, None)
             except Exception as error:
-                self._put_off(f"batch write {user}", error)
+                self._put_off(f"batch write {query}", error)
         return Noticed(rewritten, replaced, went_back)
 
     @staticmethod
@@ -107,7 +107,7 @@ class TableHousekeeper(Observer):
         unexpected = not isinstance(error, LakecommitError)
         _log.warning("cleaning up behind %s is put off: %s", what, error, exc_info=unexpected)
 
-    def _cleaner(self, user: CommitUser) -> QueryCleaner:
-        if user not in self._queries:
-            self._queries[user] = QueryCleaner(self._store, self._format, user, self._clock, self._told)
-        return self._queries[user]
+    def _cleaner(self, query: QueryId) -> QueryCleaner:
+        if query not in self._queries:
+            self._queries[query] = QueryCleaner(self._store, self._format, query, self._clock, self._told)
+        return self._queries[query]

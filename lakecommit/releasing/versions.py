@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.formats.base import Holding, Testify, VersionTag
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 
 # How many versions are read at a time where it is not known which one holds an epoch, and in one look altogether.
 WINDOW = 8
@@ -40,9 +40,9 @@ class Whereabouts:
 class OwnVersions:
     """What is known of the versions of one table, of what they hold of one query."""
 
-    def __init__(self, table_format: Testify, user: CommitUser) -> None:
+    def __init__(self, table_format: Testify, query: QueryId) -> None:
         self._format = table_format
-        self._user = user
+        self._query = query
         self._known: dict[int, Holding] = {}
         self._turn = asyncio.Lock()
         self._seen_ms: dict[Epoch, int] = {}
@@ -63,7 +63,7 @@ class OwnVersions:
             _log.warning(
                 "epochs %s of query %s were done before the log of %s begins, which has no trace of their files any "
                 "more: they are taken for compacted by others, and their state is released",
-                *(new[:20], self._user, self._format.location),
+                *(new[:20], self._query, self._format.location),
             )
         return {epoch: self.first_seen(epoch, 0) for epoch in epochs}
 
@@ -154,7 +154,7 @@ class OwnVersions:
         return tags, replaced
 
     async def _read(self, version: int) -> Holding | None:
-        return await self._format.holding(version, self._user)
+        return await self._format.holding(version, self._query)
 
 
 def held_by(holdings: Iterable[Holding], epochs: frozenset[Epoch]) -> frozenset[Epoch]:

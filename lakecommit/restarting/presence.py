@@ -24,7 +24,7 @@ from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.epoch_ranges import ranges
 from lakecommit.errors import CommitFailed, CorruptState
 from lakecommit.formats.base import TableState, Vacuums
-from lakecommit.model import CommitUser, Epoch, Pending, SealedEpoch
+from lakecommit.model import Epoch, Pending, QueryId, SealedEpoch
 from lakecommit.progress.queries import Looked
 from lakecommit.progress.table import CLOCKS_APART_MS
 from lakecommit.storage.base import GetRange
@@ -53,7 +53,7 @@ class Presence:
     While a query is held it remembers since when, too.
     """
 
-    def __init__(self, store: GetRange, location: str, clock: Clock, memory: dict[CommitUser, Looked]) -> None:
+    def __init__(self, store: GetRange, location: str, clock: Clock, memory: dict[QueryId, Looked]) -> None:
         self._store, self._location, self._clock = store, location, clock
         self._memory = memory
 
@@ -62,8 +62,8 @@ class Presence:
 
         Costs nothing where nothing is in doubt. Raises `CorruptState` where files of the first one are gone.
         """
-        user, now_ms = staged[0].user, self._clock.wall_ms()
-        memory = self._memory.setdefault(user, Looked())
+        query, now_ms = staged[0].query, self._clock.wall_ms()
+        memory = self._memory.setdefault(query, Looked())
         doubted: list[int] = []
         look = Look(len(epochs))
         for index, (epoch, files) in enumerate(zip(epochs, staged, strict=True)):
@@ -96,13 +96,13 @@ class Presence:
             return
         if is_endangered(files, table.vacuums, self._clock.wall_ms()):
             raise CommitFailed(
-                f"a vacuum of {self._location} is under way that may delete what batch write {files.user} has written; "
-                "nothing was committed; run the write again when it is over"
+                f"a vacuum of {self._location} is under way that may delete what batch write {files.query} has written"
+                "; nothing was committed; run the write again when it is over"
             )
         (missing,) = await missing_files(self._store, [files])
         if missing:
             raise CommitFailed(
-                f"{len(missing)} of {len(files.files)} files of batch write {files.user} are gone from "
+                f"{len(missing)} of {len(files.files)} files of batch write {files.query} are gone from "
                 f"{self._location}, the first is {missing[0]}: somebody's vacuum of the table, or 'lakecommit clean', "
                 "took them before they were committed; nothing was committed; run the write again, and no vacuum "
                 "beside it that retains less than it takes"
@@ -201,10 +201,10 @@ class FilesGone(CorruptState):
         some = f" So are files of epochs {ranges(also)}." if also else ""
         restart = "" if accepted is None else f" with the option acceptTableId={accepted}"
         super().__init__(
-            f"{len(missing)} of {len(files.files)} files of epoch {files.epoch} of query {files.user} are gone from "
+            f"{len(missing)} of {len(files.files)} files of epoch {files.epoch} of query {files.query} are gone from "
             f"{location}, the first is {missing[0]}: {why}.{some} What comes before is committed, and what comes after "
             "waits. Restore the files; or, where that cannot be, give up what is damaged with "
-            f"'{discard_command(location, files.user, epochs, accepted)}' and start the query again{restart}: it goes "
+            f"'{discard_command(location, files.query, epochs, accepted)}' and start the query again{restart}: it goes "
             "on with the epochs that follow, and no input is read again"
         )
 
@@ -212,20 +212,19 @@ class FilesGone(CorruptState):
         return FilesGone(*self._told, also)
 
 
-def vacuum_under_way(location: str, user: CommitUser, epoch: Epoch) -> CommitFailed:
+def vacuum_under_way(location: str, query: QueryId, epoch: Epoch) -> CommitFailed:
     return CommitFailed(
-        f"a vacuum of {location} is under way that may delete files of epoch {epoch} of query {user}; nothing was "
+        f"a vacuum of {location} is under way that may delete files of epoch {epoch} of query {query}; nothing was "
         "committed; try again when it is over. One that has died is waited for no longer than "
         f"{LONGEST_VACUUM_MS // 60_000} minutes"
     )
 
 
-def discard_command(location: str, user: CommitUser, epochs: Collection[int], accepted: str | None) -> str:
+def discard_command(location: str, query: QueryId, epochs: Collection[int], accepted: str | None) -> str:
     """What to run to give up just these epochs."""
     accept = "" if accepted is None else f" --accept-table-id {accepted}"
-    return (
-        f"lakecommit recover {shlex.quote(location)} --user {user}{accept} --discard --epochs {ranges(epochs)} --apply"
-    )
+    what = f"--query {query}{accept} --discard --epochs {ranges(epochs)} --apply"
+    return f"lakecommit recover {shlex.quote(location)} {what}"
 
 
 def damaged(epochs: Sequence[Pending], gone: Sequence[Sequence[str]]) -> Iterator[Epoch]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from lakecommit.clock import Clock
 from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState
-from lakecommit.model import CommitUser, Marks, Pending, SealedEpoch
+from lakecommit.model import Marks, Pending, QueryId, SealedEpoch
 from lakecommit.progress.epochs import Progress, Replayed, advance
 from lakecommit.progress.observer import Observer
 from lakecommit.progress.queries import Queries
@@ -59,47 +59,47 @@ class Reader:
         if self._queries.table.state is None or self._queries.outdated:
             await self.look_anew()
 
-    async def start(self, user: CommitUser, settings: TableSettings) -> Progress:
+    async def start(self, query: QueryId, settings: TableSettings) -> Progress:
         """The progress of a query, replayed from the store where it is not known, and then told to the observers."""
         queries = self._queries
-        run = queries.read_for(user, settings)
-        progress = queries.progress.get(user)
+        run = queries.read_for(query, settings)
+        progress = queries.progress.get(query)
         if progress is None:
             try:
                 # It may end while it is read, and is not forgotten before that is over.
-                with queries.busy_with(user):
-                    marks, found = await self._replay(user, settings)
+                with queries.busy_with(query):
+                    marks, found = await self._replay(query, settings)
             except BaseException:
-                queries.drop_files(user)
+                queries.drop_files(query)
                 raise
-            starting = Progress(user, first_of_run=run.may_repeat, anew=queries.table.identity(settings).anew)
+            starting = Progress(query, first_of_run=run.may_repeat, anew=queries.table.identity(settings).anew)
             progress = advance(starting, Replayed(marks, found.newest_seal, found.pending))
-            queries.has_read(user, progress)
+            queries.has_read(query, progress)
         # Queries that write elsewhere are read here, too, and have left nothing.
         if progress.newest is not None:
             try:
-                await self._observer.query_read(user, queries.table.state)
+                await self._observer.query_read(query, queries.table.state)
             except BaseException:
-                queries.forget(user)
+                queries.forget(query)
                 raise
-            if queries.runs[user].ended:
+            if queries.runs[query].ended:
                 # It is read once more only for what is pending of it.
-                self._observer.run_ended(user)
+                self._observer.run_ended(query)
         return progress
 
-    async def _replay(self, user: CommitUser, settings: TableSettings) -> tuple[Marks, Replay]:
+    async def _replay(self, query: QueryId, settings: TableSettings) -> tuple[Marks, Replay]:
         """Marks and what is pending after them. Before anything is refused, marks and seals are read again.
 
         They are two reads: what another driver committed and released in between is missing from the second alone.
         """
         for attempt in range(MAX_REPLAYS):
-            marks = self._queries.table.marks(user)
-            self._queries.drop_files(user)
+            marks = self._queries.table.marks(query)
+            self._queries.drop_files(query)
             try:
                 found = await replay(
                     self._store,
                     self._format,
-                    user,
+                    query,
                     marks,
                     self._queries.table.identity(settings),
                     self._clock.wall_ms(),
@@ -110,14 +110,14 @@ class Reader:
                 return marks, found
             except (CorruptState, ContradictoryState):
                 await self.look()
-                if attempt > 0 and self._queries.table.marks(user) == marks:
+                if attempt > 0 and self._queries.table.marks(query) == marks:
                     raise
         raise CommitFailed(
-            f"query {user} is committed by somebody else faster than its state can be read; stop all but one driver of "
-            "this query and start it again"
+            f"query {query} is committed by somebody else faster than its state can be read; stop all but one driver "
+            "of this query and start it again"
         )
 
-    async def look_for(self, user: CommitUser, run: Sequence[SealedEpoch], staged: Sequence[Pending]) -> Look:
+    async def look_for(self, query: QueryId, run: Sequence[SealedEpoch], staged: Sequence[Pending]) -> Look:
         """How many of the next epochs may be committed now. Raises where files of the first one are gone; then the
         others are looked for, too, so that all that is damaged is said at once."""
         await self._queries.table.see_vacuums(staged)
@@ -126,8 +126,8 @@ class Reader:
             return await self.presence.look(table, run, staged)
         except FilesGone as gone:
             now_ms, also = self._clock.wall_ms(), []
-            for seal in self._queries.progress[user].pending[1:]:
-                (files,) = self._queries.staged(user, [seal])
+            for seal in self._queries.progress[query].pending[1:]:
+                (files,) = self._queries.staged(query, [seal])
                 if reason_to_look(seal, files, table, now_ms) is not None and any(
                     await missing_files(self._store, [files])
                 ):

@@ -15,7 +15,7 @@ from lakecommit.commands import command
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import ContradictoryState
 from lakecommit.formats.base import Testify
-from lakecommit.model import AttemptId, CommitUser, Epoch, Marks, Pending, Seal, SealedEpoch, own_mark_id
+from lakecommit.model import AttemptId, Epoch, Marks, Pending, QueryId, Seal, SealedEpoch, own_mark_id
 from lakecommit.progress.epochs import check_dense
 from lakecommit.progress.table import Identity
 from lakecommit.restarting.made_anew import another_table
@@ -50,14 +50,14 @@ class Replay:
 
 
 class Keep(Protocol):
-    def __call__(self, user: CommitUser, epoch: Epoch, manifests: Sequence[bytes]) -> None:
+    def __call__(self, query: QueryId, epoch: Epoch, manifests: Sequence[bytes]) -> None:
         """Takes the manifests of a pending epoch's winners, as they are stored. Epochs come in order."""
 
 
 async def replay(
     store: ReadState,
     table_format: Testify,
-    user: CommitUser,
+    query: QueryId,
     marks: Marks,
     identity: Identity,
     now_ms: int,
@@ -65,7 +65,7 @@ async def replay(
     given_up: Collection[Epoch] = (),
     head: int = -1,
 ) -> Replay:
-    """Reads what is pending for `user` in a table whose marks are `marks`; `keep` gets the manifests.
+    """Reads what is pending for `query` in a table whose marks are `marks`; `keep` gets the manifests.
 
     An epoch may have been in a version, up to `head`, that somebody has written over since, and with it the mark: then
     others may have compacted its files meanwhile. Of those they are not added again.
@@ -76,7 +76,7 @@ async def replay(
     the mark expired; `CorruptState` where a seal or a winner's manifest is missing or damaged. Whether the files are
     there is asked before they are committed.
     """
-    seals = _Seals(store, user)
+    seals = _Seals(store, query)
     stored = await seals.read_after(marks.own)
     newest = stored[-1].as_sealed_epoch() if stored else None
     after = [each for each in stored if marks.own is None or each.seal.epoch > marks.own]
@@ -85,27 +85,27 @@ async def replay(
     refused = next((each.seal for each in stored if not identity.takes(each.seal)), None)
     if refused is not None:
         raise await another_table(
-            store, table_format.location, identity.table_id, user, refused.table_id, await seals.whole(pending)
+            store, table_format.location, identity.table_id, query, refused.table_id, await seals.whole(pending)
         )
     _check_chain(stored)
     passed = await seals.whole(after[: len(after) - len(pending)])
-    await check_not_passed(store, table_format, user, marks, passed)
+    await check_not_passed(store, table_format, query, marks, passed)
     sealed = tuple(each.as_sealed_epoch() for each in pending)
     if marks == Marks() or marks.expired:
         # First: the epochs before may have been released, which is no damage.
-        await _check_never_held(table_format, user, seals, pending, now_ms)
+        await _check_never_held(table_format, query, seals, pending, now_ms)
         if not identity.anew:
-            _check_mark_not_missing(table_format, user, marks, sealed)
-    check_dense(user, marks, sealed, anew=identity.anew)
-    taken = await _Taken.since(table_format, head, marks, user, pending)
+            _check_mark_not_missing(table_format, query, marks, sealed)
+    check_dense(query, marks, sealed, anew=identity.anew)
+    taken = await _Taken.since(table_format, head, marks, query, pending)
     kept: list[SealedEpoch] = []
     for window in _windows(pending, WINDOW_FILES):
         whole = [_without_winners(each) if each.seal.epoch in given_up else each for each in await seals.whole(window)]
         for each, staged in zip(whole, await taken.without(await _read_window(store, whole)), strict=True):
-            files = pending_of(user, each.seal.epoch, staged.manifests)
+            files = pending_of(query, each.seal.epoch, staged.manifests)
             # An epoch that is given up is one with files all the same: its version says that they are left out.
             totals = each.seal.totals if each.seal.epoch in given_up else files.totals
-            keep(user, each.seal.epoch, staged.bodies)
+            keep(query, each.seal.epoch, staged.bodies)
             kept.append(replace(each.as_sealed_epoch(), totals=totals, in_part=totals != each.seal.totals))
     return Replay(newest, tuple(kept))
 
@@ -119,12 +119,12 @@ class _Taken:
 
     @classmethod
     async def since(
-        cls, table_format: Testify, head: int, marks: Marks, user: CommitUser, pending: Sequence[StoredSeal]
+        cls, table_format: Testify, head: int, marks: Marks, query: QueryId, pending: Sequence[StoredSeal]
     ) -> _Taken:
         with_files = [each.seal.sealed_ms for each in pending if each.seal.totals.files]
         if not with_files or head < 0:
             return cls(table_format, frozenset())
-        return cls(table_format, await table_format.removed_since(head, marks, user, min(with_files)))
+        return cls(table_format, await table_format.removed_since(head, marks, query, min(with_files)))
 
     async def without(self, window: Sequence[Staged]) -> list[Staged]:
         paths = [file.path for staged in window for manifest in staged.manifests for file in manifest.files]
@@ -158,13 +158,13 @@ async def _read_window(store: Get, window: Sequence[StoredSeal]) -> list[Staged]
 class _Seals:
     """A query's seals. Only some of their winners are in memory; where others are needed, a seal is read again."""
 
-    def __init__(self, store: ReadState, user: CommitUser) -> None:
-        self._store, self._user, self._room = store, user, WINNERS_IN_MEMORY
+    def __init__(self, store: ReadState, query: QueryId) -> None:
+        self._store, self._query, self._room = store, query, WINNERS_IN_MEMORY
         self._held: dict[Epoch, StoredSeal] = {}
 
     async def read_after(self, own: Epoch | None) -> list[StoredSeal]:
         """The seals after the own mark, in order, without their winners; where there is none, the newest of all."""
-        return await in_parallel(self._read, await epochs_after(self._store, self._user, own))
+        return await in_parallel(self._read, await epochs_after(self._store, self._query, own))
 
     async def whole(self, stored: Sequence[StoredSeal]) -> list[StoredSeal]:
         """The same seals with their winners. Raises where one is not what it was when it was read first."""
@@ -182,7 +182,7 @@ class _Seals:
         whole = self._held.get(epoch) or await self._read_whole(epoch)
         if whole.digest != stored.digest:
             raise ContradictoryState(
-                f"the seal of epoch {epoch} of query {self._user} changed while it was read: another driver of the "
+                f"the seal of epoch {epoch} of query {self._query} changed while it was read: another driver of the "
                 "query is at work; nothing was committed; stop all but one and start the query again",
                 entry="two-drivers",
             )
@@ -190,7 +190,7 @@ class _Seals:
 
     async def _read_whole(self, epoch: Epoch) -> StoredSeal:
         """The seal with those winners that have manifests."""
-        stored = await read_seal(self._store, self._user, epoch)
+        stored = await read_seal(self._store, self._query, epoch)
         winners = tuple(winner for winner in stored.seal.winners if winner.manifests)
         return replace(stored, seal=replace(stored.seal, winners=winners))
 
@@ -200,7 +200,7 @@ def _without_winners(stored: StoredSeal) -> StoredSeal:
 
 
 async def passed_epochs(
-    store: Get, table_format: Testify, user: CommitUser, marks: Marks, after: Sequence[StoredSeal]
+    store: Get, table_format: Testify, query: QueryId, marks: Marks, after: Sequence[StoredSeal]
 ) -> list[Pending]:
     """The epochs of seals after the own mark that somebody else's sink went past, and that are not in the table.
 
@@ -210,7 +210,7 @@ async def passed_epochs(
     seals = [each.seal for each in after if marks.mark is not None and each.seal.epoch <= marks.mark]
     seals = [seal for seal in seals if seal.totals.files]
     if seals and marks.own is None:
-        once = max(await table_format.marks_after(own_mark_id(user), -1) or (), default=-1)
+        once = max(await table_format.marks_after(own_mark_id(query), -1) or (), default=-1)
         seals = [seal for seal in seals if seal.epoch > once]
     if not seals:
         return []
@@ -223,15 +223,15 @@ def _winners(seals: Sequence[Seal]) -> list[AttemptId]:
 
 
 async def check_not_passed(
-    store: Get, table_format: Testify, user: CommitUser, marks: Marks, after: Sequence[StoredSeal]
+    store: Get, table_format: Testify, query: QueryId, marks: Marks, after: Sequence[StoredSeal]
 ) -> None:
-    passed = [each.epoch for each in await passed_epochs(store, table_format, user, marks, after)]
+    passed = [each.epoch for each in await passed_epochs(store, table_format, query, marks, after)]
     if passed:
         raise ContradictoryState(
-            f"epochs {passed[:20]} of query {user} are sealed and not committed by lakecommit, but the mark is at "
+            f"epochs {passed[:20]} of query {query} are sealed and not committed by lakecommit, but the mark is at "
             f"{marks.mark}: another sink went past them, and their rows may be missing from the table; their files are "
             "kept; nothing was committed. Commit what is missing, then start the query again: "
-            f"{command('recover', table_format.location, '--user', user, '--apply')}",
+            f"{command('recover', table_format.location, '--query', query, '--apply')}",
             entry="passed-by-another-sink",
         )
 
@@ -240,31 +240,31 @@ def _check_chain(stored: Sequence[StoredSeal]) -> None:
     for before, after in pairwise(stored):
         if after.seal.previous != before.digest:
             raise ContradictoryState(
-                f"the seal of epoch {after.seal.epoch} of query {after.seal.user} does not follow the one of epoch "
+                f"the seal of epoch {after.seal.epoch} of query {after.seal.query} does not follow the one of epoch "
                 f"{before.seal.epoch}: state of two histories lies in one place; nothing was committed; restore the "
                 "state under _lakecommit from one backup"
             )
 
 
 def _check_mark_not_missing(
-    table_format: Testify, user: CommitUser, marks: Marks, pending: Sequence[SealedEpoch]
+    table_format: Testify, query: QueryId, marks: Marks, pending: Sequence[SealedEpoch]
 ) -> None:
     """Epochs before the first seal were released, which is done once they are in the table, with a mark."""
     location, expected = table_format.location, 0 if marks.mark is None else marks.mark + 1
     if pending and pending[0].epoch > expected:
         raise ContradictoryState(
-            f"epochs {[each.epoch for each in pending][:20]} of query {user} are sealed and not in the table, and "
+            f"epochs {[each.epoch for each in pending][:20]} of query {query} are sealed and not in the table, and "
             "those before are released, but the table's mark for them is gone: the table expires marks "
             f"({table_format.mark_retention}) and the query was off for longer; nothing was committed; save their "
-            f"files ({command('recover', location, '--user', user, '--export', 'DIR')}) and append them, drop the "
-            f"epochs ({command('recover', location, '--user', user, '--discard')}), start the query with a new "
+            f"files ({command('recover', location, '--query', query, '--export', 'DIR')}) and append them, drop the "
+            f"epochs ({command('recover', location, '--query', query, '--discard')}), start the query with a new "
             "checkpointLocation from the offsets that follow, and unset the property",
             entry="marks-expired",
         )
 
 
 async def _check_never_held(
-    table_format: Testify, user: CommitUser, seals: _Seals, pending: Sequence[StoredSeal], now_ms: int
+    table_format: Testify, query: QueryId, seals: _Seals, pending: Sequence[StoredSeal], now_ms: int
 ) -> None:
     """Seals after a mark that the table does not have: never committed, unless it has forgotten later ones.
 
@@ -278,7 +278,7 @@ async def _check_never_held(
         held = [seal.epoch for seal in staged if not log.attempts.isdisjoint(_winners([seal]))]
         if held:
             raise ContradictoryState(
-                f"epochs {held[:20]} of query {user} are in the table, but its mark is not: the table expires marks "
+                f"epochs {held[:20]} of query {query} are in the table, but its mark is not: the table expires marks "
                 f"({table_format.mark_retention}) and the query was off for longer, or another writer wrote "
                 "over the version that set it; nothing was committed; start the query with a new checkpointLocation "
                 "from the offsets that follow, and unset the property",
@@ -286,9 +286,9 @@ async def _check_never_held(
             )
     if not whole and now_ms - pending[0].seal.sealed_ms > CLEANED_UP_AFTER_MS:
         raise ContradictoryState(
-            f"epoch {pending[0].seal.epoch} of query {user} was sealed over a day ago, its mark is not in the table, "
+            f"epoch {pending[0].seal.epoch} of query {query} was sealed over a day ago, its mark is not in the table, "
             "and the log no longer goes back so far: whether it was committed cannot be known; nothing was committed; "
-            f"save its files ({command('recover', table_format.location, '--user', user, '--export', 'DIR')}), look "
+            f"save its files ({command('recover', table_format.location, '--query', query, '--export', 'DIR')}), look "
             "for their rows in the table, append what is missing, and start the query with a new checkpointLocation",
             entry="marks-expired",
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lakecommit.clock import Clock
 from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, TableMadeAnew
 from lakecommit.formats.base import made_anew
-from lakecommit.model import CommitUser, DataFile, Epoch, Report, Seal, TaskId, Totals
+from lakecommit.model import DataFile, Epoch, QueryId, Report, Seal, TaskId, Totals
 from lakecommit.progress.backlog import Backlog
 from lakecommit.progress.cadence import has_room
 from lakecommit.progress.epochs import (
@@ -74,65 +74,65 @@ class Sealer:
         self._commit = commit
 
     async def seal(
-        self, user: CommitUser, epoch: Epoch, reports: Sequence[Report | None], schema: str, offsets: Offsets, run: Run
+        self, query: QueryId, epoch: Epoch, reports: Sequence[Report | None], schema: str, offsets: Offsets, run: Run
     ) -> None:
         """Postcondition: the epoch is sealed and, unless it is done already, pending. A repetition is accepted.
 
         Waits for room before the seal is put, where the run allows no more to be pending.
         """
-        verdict = await self._judge(user, epoch, offsets.fingerprint, run.asked_for)
+        verdict = await self._judge(query, epoch, offsets.fingerprint, run.asked_for)
         if verdict is Verdict.FRESH and self._table.state is None:
-            winners_of(reports, user, epoch)
-            verdict = await self._create(user, epoch, offsets.fingerprint, schema, run.asked_for)
-        if self._queries.is_over(user, run):
-            raise _out_of_date(user, epoch, "a new run of it has begun")
-        backlog = self._backlog(user, run, offsets)
+            winners_of(reports, query, epoch)
+            verdict = await self._create(query, epoch, offsets.fingerprint, schema, run.asked_for)
+        if self._queries.is_over(query, run):
+            raise _out_of_date(query, epoch, "a new run of it has begun")
+        backlog = self._backlog(query, run, offsets)
         if verdict is Verdict.REPEATED:
-            self._queries.move(user, Repeated(epoch))
-            self._queries.happened(user, Sealing())
+            self._queries.move(query, Repeated(epoch))
+            self._queries.happened(query, Sealing())
         else:
-            await self._put(user, epoch, reports, offsets.fingerprint, backlog, run)
+            await self._put(query, epoch, reports, offsets.fingerprint, backlog, run)
         # Not before: the snapshot that ends the backlog has the epoch that ends it.
-        self._queries.happened_in(user, run, Caught(backlog))
+        self._queries.happened_in(query, run, Caught(backlog))
 
-    async def _judge(self, user: CommitUser, epoch: Epoch, offsets: str | None, settings: TableSettings) -> Verdict:
+    async def _judge(self, query: QueryId, epoch: Epoch, offsets: str | None, settings: TableSettings) -> Verdict:
         """Judges the epoch; before it is refused, marks and seals are read again: another driver may have moved on."""
-        if self._queries.knows(user) and knows_newest_seal(self._queries.progress[user]):
+        if self._queries.knows(query) and knows_newest_seal(self._queries.progress[query]):
             try:
-                return judge_epoch(self._queries.progress[user], epoch, offsets)
+                return judge_epoch(self._queries.progress[query], epoch, offsets)
             except ContradictoryState:
                 pass
         async with self._reader.turn:
-            self._queries.settle_doubt(user)
+            self._queries.settle_doubt(query)
             await self._reader.freshen()
-            progress = await self._reader.start(user, settings)
+            progress = await self._reader.start(query, settings)
             if not knows_newest_seal(progress):
-                self._queries.forget(user)
-                progress = await self._reader.start(user, settings)
+                self._queries.forget(query)
+                progress = await self._reader.start(query, settings)
             try:
                 return judge_epoch(progress, epoch, offsets, self._id_of_table())
             except ContradictoryState:
-                self._queries.forget(user)
+                self._queries.forget(query)
                 await self._reader.look_anew()
-                return judge_epoch(await self._reader.start(user, settings), epoch, offsets, self._id_of_table())
+                return judge_epoch(await self._reader.start(query, settings), epoch, offsets, self._id_of_table())
 
     def _id_of_table(self) -> str:
         return "" if self._table.state is None else self._table.state.table_id
 
     async def _create(
-        self, user: CommitUser, epoch: Epoch, offsets: str | None, schema: str, settings: TableSettings
+        self, query: QueryId, epoch: Epoch, offsets: str | None, schema: str, settings: TableSettings
     ) -> Verdict:
         """Creates the table. Somebody else may have been first, another driver of this query among them."""
         async with self._reader.turn:
             await self._table.create_if_missing(schema, settings)
             self._queries.see_marks()
-        return await self._judge(user, epoch, offsets, settings)
+        return await self._judge(query, epoch, offsets, settings)
 
-    def _backlog(self, user: CommitUser, run: Run, offsets: Offsets) -> Backlog:
+    def _backlog(self, query: QueryId, run: Run, offsets: Offsets) -> Backlog:
         """Where the run stands against its backlog once the epoch is done; what the newest seal says of it goes on."""
-        backlog = self._queries.latest(user, run).backlog
+        backlog = self._queries.latest(query, run).backlog
         if backlog is None:
-            seal = self._queries.progress[user].newest_seal
+            seal = self._queries.progress[query].newest_seal
             backlog = Backlog.from_json(None if seal is None else seal.backlog)
         if offsets.latest:
             backlog = backlog.resume(offsets.latest, offsets.planned)
@@ -140,7 +140,7 @@ class Sealer:
 
     async def _put(
         self,
-        user: CommitUser,
+        query: QueryId,
         epoch: Epoch,
         reports: Sequence[Report | None],
         offsets: str | None,
@@ -148,30 +148,30 @@ class Sealer:
         run: Run,
     ) -> None:
         """Precondition: the epoch was judged fresh. Postcondition: its seal is durable and it is pending."""
-        winners = winners_of(reports, user, epoch)
-        await self._observer.before_seal(user, self._table.state)
-        staged = reported(user, epoch, winners, reports)
-        pending = pending_of(user, epoch, staged.manifests)
+        winners = winners_of(reports, query, epoch)
+        await self._observer.before_seal(query, self._table.state)
+        staged = reported(query, epoch, winners, reports)
+        pending = pending_of(query, epoch, staged.manifests)
         # What does not fit as far as is known is refused while Spark would still run the epoch anew.
         try:
             self._table.check_plans([pending], run.asked_for, NOT_SEALED)
         except TableMadeAnew:
             # What the query has pending belongs into the message, too.
             async with self._reader.turn:
-                self._queries.forget(user)
-                await self._reader.start(user, run.asked_for)
+                self._queries.forget(query)
+                await self._reader.start(query, run.asked_for)
             raise
-        await self._wait_for_room(user, pending.totals, run)
+        await self._wait_for_room(query, pending.totals, run)
         # While this one waited, another driver or a new run of the query may have moved on.
-        if await self._judge(user, epoch, offsets, run.asked_for) is Verdict.REPEATED or self._queries.is_over(
-            user, run
+        if await self._judge(query, epoch, offsets, run.asked_for) is Verdict.REPEATED or self._queries.is_over(
+            query, run
         ):
-            raise _out_of_date(user, epoch, "nothing of it is sealed: start the query again")
-        progress = self._queries.move(user, Reported(epoch))
-        self._queries.happened(user, Sealing())
-        before, generation = progress.newest_seal, self._queries.generation(user)
+            raise _out_of_date(query, epoch, "nothing of it is sealed: start the query again")
+        progress = self._queries.move(query, Reported(epoch))
+        self._queries.happened(query, Sealing())
+        before, generation = progress.newest_seal, self._queries.generation(query)
         seal = Seal(
-            user=user,
+            query=query,
             epoch=epoch,
             winners=winners,
             previous=None if before is None else before.digest,
@@ -183,27 +183,27 @@ class Sealer:
             backlog=backlog.to_json(),
         )
         body = codec.encode_seal(seal)
-        path = layout.seal_path(user, epoch)
+        path = layout.seal_path(query, epoch)
         outcome = await create_once(self._store, path, body, clock=self._clock, random=self._random)
         stored = StoredSeal(seal, codec.digest_of([body]))
         if not isinstance(outcome, Mine):
             # Somebody sealed this epoch before us: their attempts won, and ours have lost.
             stored, staged = await self._take_theirs(seal, outcome.body, run.asked_for)
         self._observer.sealed(stored)
-        if self._queries.generation(user) != generation:
-            self._queries.raise_failure(user)
-            raise _out_of_date(user, epoch, "it is sealed: start the query again, which commits it")
-        if not self._table.is_done(user, epoch):
-            self._queries.keep(user, epoch, staged.bodies)
-        self._queries.move(user, Sealed(stored.as_sealed_epoch()))
+        if self._queries.generation(query) != generation:
+            self._queries.raise_failure(query)
+            raise _out_of_date(query, epoch, "it is sealed: start the query again, which commits it")
+        if not self._table.is_done(query, epoch):
+            self._queries.keep(query, epoch, staged.bodies)
+        self._queries.move(query, Sealed(stored.as_sealed_epoch()))
         if not isinstance(outcome, Mine):
             # It may have been in a version that somebody wrote over, and compacted before: whoever reads it again sees.
-            self._queries.doubt(user)
+            self._queries.doubt(query)
 
     async def _take_theirs(self, ours: Seal, body: bytes, settings: TableSettings) -> tuple[StoredSeal, Staged]:
         """The seal that is there in the place of ours, with its winners' manifests where it is not committed yet."""
         async with self._reader.turn:
-            theirs = checked_seal(body, ours.user, ours.epoch)
+            theirs = checked_seal(body, ours.query, ours.epoch)
             identity = self._table.identity(settings)
             if not identity.takes(theirs.seal):
                 raise made_anew(self._store.location, theirs.seal.table_id, identity.table_id)
@@ -212,7 +212,7 @@ class Sealer:
             # look and the manifests may miss just that, so that what is missing is asked for a second time.
             for again in (False, True):
                 await self._reader.look()
-                if self._table.is_done(ours.user, ours.epoch):
+                if self._table.is_done(ours.query, ours.epoch):
                     break
                 try:
                     return theirs, await read_manifests(self._store, theirs.seal)
@@ -221,29 +221,29 @@ class Sealer:
                         raise
             return theirs, Staged()
 
-    async def _wait_for_room(self, user: CommitUser, more: Totals, run: Run) -> None:
+    async def _wait_for_room(self, query: QueryId, more: Totals, run: Run) -> None:
         """Back-pressure: until what is pending leaves room, which makes the committer commit, whatever the cadence."""
 
         def there_is_room() -> bool:
             queries = self._queries
             return (
-                queries.is_over(user, run)
-                or queries.has_failed(user)
-                or (queries.knows(user) and has_room(queries.progress[user].load, more, run.pace))
+                queries.is_over(query, run)
+                or queries.has_failed(query)
+                or (queries.knows(query) and has_room(queries.progress[query].load, more, run.pace))
             )
 
-        self._queries.happened_in(user, run, Pressed(1))
+        self._queries.happened_in(query, run, Pressed(1))
         try:
             if not there_is_room():
                 self._commit()
                 await self._queries.changed.wait_until(there_is_room)
         finally:
-            self._queries.happened_in(user, run, Pressed(-1))
-        self._queries.raise_failure(user)
+            self._queries.happened_in(query, run, Pressed(-1))
+        self._queries.raise_failure(query)
 
 
-def _out_of_date(user: CommitUser, epoch: Epoch, remedy: str) -> CommitFailed:
-    return CommitFailed(f"what was known of query {user} went out of date in its epoch {epoch}; {remedy}")
+def _out_of_date(query: QueryId, epoch: Epoch, remedy: str) -> CommitFailed:
+    return CommitFailed(f"what was known of query {query} went out of date in its epoch {epoch}; {remedy}")
 
 
 def _watermark(before: int | None, staged: Staged, settings: TableSettings) -> int | None:
@@ -258,13 +258,14 @@ def _check_same_epoch(ours: Seal, theirs: Seal) -> None:
     """Raises where the epoch that another driver sealed first is not the one that we have run."""
     if theirs.previous != ours.previous:
         raise ContradictoryState(
-            f"epoch {ours.epoch} of query {ours.user} was sealed by another driver after another history of seals; "
+            f"epoch {ours.epoch} of query {ours.query} was sealed by another driver after another history of seals; "
             "nothing was committed; stop all but one driver of this query and start it again",
             entry="two-drivers",
         )
     if ours.offsets is not None and theirs.offsets is not None and ours.offsets != theirs.offsets:
         raise ContradictoryState(
-            f"epoch {ours.epoch} of query {ours.user} was sealed by another driver with other offsets: two checkpoints "
-            "with one query id are in use; nothing was committed; stop the copy, or give it a new checkpointLocation",
+            f"epoch {ours.epoch} of query {ours.query} was sealed by another driver with other offsets: two "
+            "checkpoints with one query id are in use; nothing was committed; stop the copy, or give it a new "
+            "checkpointLocation",
             entry="two-drivers",
         )

@@ -19,7 +19,7 @@ from lakecommit.formats.registry import open_format
 from lakecommit.listening.api import CommitListener
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import ListenerStatus, Listening
-from lakecommit.model import CommitUser, Epoch, Report, Totals
+from lakecommit.model import Epoch, QueryId, Report, Totals
 from lakecommit.observing.metrics import Metrics, QueryMetrics, TableMetrics
 from lakecommit.options.declarations import Options, ProcessOptions
 from lakecommit.options.parsing import parse_options
@@ -59,11 +59,11 @@ class Facts:
     """
 
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
-    queries: Sequence[CommitUser] = ()
+    queries: Sequence[QueryId] = ()
     offsets: str | None = None
     planned: tuple[str | None, ...] = ()
     latest: tuple[str | None, ...] = ()
-    names: Mapping[CommitUser, str] = field(default_factory=dict)
+    names: Mapping[QueryId, str] = field(default_factory=dict)
     txn: Mapping[str, str] = field(default_factory=dict)
     reads: Sequence[str] | None = None
 
@@ -76,7 +76,7 @@ class Restart:
     `repeated` is the epoch that Spark runs again, planned with `offsets`, where that could be left out; else None.
     """
 
-    user: CommitUser
+    query: QueryId
     options: Mapping[str, str] = field(repr=False)
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
     repeated: Epoch | None = None
@@ -130,28 +130,28 @@ class Committers:
                 planned = await committer.plan(
                     request.schema, settings, queries=queries, afresh=not request.streaming, txn=txn
                 )
-                done = {str(user): int(epoch) for user, epoch in planned.done.items()}
+                done = {str(query): int(epoch) for query, epoch in planned.done.items()}
                 return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=defaults)
             case Verb.COMMIT_EPOCH:
                 reports = _reports(request)
-                user = _query_of(reports, request.epoch)
+                query = _query_of(reports, request.epoch)
                 outcome = await committer.commit_epoch(
-                    user,
+                    query,
                     Epoch(request.epoch),
                     reports,
                     schema=request.schema,
-                    settings=replace(settings, query_name=facts.names.get(user)),
+                    settings=replace(settings, query_name=facts.names.get(query)),
                     offsets=Offsets(facts.offsets, facts.planned, facts.latest),
                     pace=self._pace(options),
                 )
                 return Answer(version=outcome.version)
             case Verb.COMMIT_BATCH:
                 version = await committer.commit_batch(
-                    CommitUser(request.user), _reports(request), schema=request.schema, settings=settings, txn=txn
+                    QueryId(request.query), _reports(request), schema=request.schema, settings=settings, txn=txn
                 )
                 return Answer(version=version)
             case Verb.ABORT_BATCH:
-                await committer.abort_batch(CommitUser(request.user), _reports(request))
+                await committer.abort_batch(QueryId(request.query), _reports(request))
                 return Answer()
 
     async def resume(self, restart: Restart) -> bool:
@@ -160,7 +160,7 @@ class Committers:
         options = parse_options(restart.options, streaming=True, defaults=restart.defaults)
         repeated = None if restart.repeated is None else (restart.repeated, restart.offsets)
         settings = replace(_settings(options), query_name=restart.name)
-        return await self._committer(options).resume(restart.user, settings, self._pace(options), repeated)
+        return await self._committer(options).resume(restart.query, settings, self._pace(options), repeated)
 
     async def tidy(self) -> None:
         """One step of cleaning up behind the writers of all tables. Never fails."""
@@ -175,28 +175,28 @@ class Committers:
                 raise outcome
 
     @property
-    def pending(self) -> Mapping[str, Mapping[CommitUser, Totals]]:
+    def pending(self) -> Mapping[str, Mapping[QueryId, Totals]]:
         """What is sealed and not committed, by table and query."""
-        found: dict[str, dict[CommitUser, Totals]] = {}
+        found: dict[str, dict[QueryId, Totals]] = {}
         for (location, _), committer in self._tables.items():
             if committer.pending:
                 found.setdefault(location, {}).update(committer.pending)
         return found
 
     @property
-    def unsure(self) -> list[tuple[str, CommitUser]]:
+    def unsure(self) -> list[tuple[str, QueryId]]:
         """Tables and queries that may have sealed more than is known."""
-        return [(location, user) for (location, _), each in self._tables.items() for user in sorted(each.unsure)]
+        return [(location, query) for (location, _), each in self._tables.items() for query in sorted(each.unsure)]
 
-    def begin_run(self, user: CommitUser) -> None:
+    def begin_run(self, query: QueryId) -> None:
         """A run of a query begins: what is remembered of it is read again. Never waits."""
         for committer in list(self._tables.values()):
-            committer.begin_run(user)
+            committer.begin_run(query)
 
-    def end_run(self, user: CommitUser) -> None:
+    def end_run(self, query: QueryId) -> None:
         """A run has ended: what is pending of it is committed, and then it is forgotten. Never waits."""
         for committer in list(self._tables.values()):
-            committer.end_run(user)
+            committer.end_run(query)
 
     def listen(self, listeners: Sequence[CommitListener]) -> None:
         """Has these told of snapshots, too, from now on. Never waits. Raises `InvalidInput` where one is none."""
@@ -284,12 +284,12 @@ def _reports(request: Request) -> list[Report | None]:
     return [decode_report(data) if data else None for data in request.reports]
 
 
-def _query_of(reports: Sequence[Report | None], epoch: int) -> CommitUser:
+def _query_of(reports: Sequence[Report | None], epoch: int) -> QueryId:
     """The query that an epoch's reports are of: a commit worker knows it only from them."""
-    users = {report.attempt.user for report in reports if report is not None}
-    if len(users) != 1:
+    queries = {report.attempt.query for report in reports if report is not None}
+    if len(queries) != 1:
         raise ContradictoryState(
-            f"epoch {epoch} has {len(reports)} reports of {len(users)} queries: nothing was sealed; "
+            f"epoch {epoch} has {len(reports)} reports of {len(queries)} queries: nothing was sealed; "
             "Trigger.Continuous is not supported, use a micro-batch trigger"
         )
-    return users.pop()
+    return queries.pop()

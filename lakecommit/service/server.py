@@ -29,7 +29,7 @@ from lakecommit.commands import command
 from lakecommit.committing.table import LONGEST_START_MS
 from lakecommit.errors import CommitFailed, LakecommitError, StillPending
 from lakecommit.listening.api import CommitListener
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 from lakecommit.service import wire
 from lakecommit.service.dispatch import Committers, Facts, Restart
 from lakecommit.state.container import MAX_OBJECT_BYTES
@@ -88,11 +88,11 @@ class CommitterService:
         self._accept_thread = threading.Thread(target=self._accept, name="lakecommit-accept", daemon=True)
         self._accept_thread.start()
 
-    def begin_run(self, user: CommitUser) -> None:
+    def begin_run(self, query: QueryId) -> None:
         """A run of a query begins. Never waits, and does nothing once the service is closed."""
         with self._closing:
             if not self._closed:
-                self._loop.call_soon_threadsafe(self._committers.begin_run, user)
+                self._loop.call_soon_threadsafe(self._committers.begin_run, query)
 
     def resume(self, restart: Restart) -> bool:
         """Has what earlier runs of a query left committed; whether Spark need not repeat the epoch that it would.
@@ -104,9 +104,9 @@ class CommitterService:
             try:
                 return await self._committers.resume(restart)
             except LakecommitError as error:
-                _log.info("what earlier runs of query %s left waits for its first epoch: %s", restart.user, error)
+                _log.info("what earlier runs of query %s left waits for its first epoch: %s", restart.query, error)
             except Exception:
-                _log.exception("what earlier runs of query %s left waits for its first epoch", restart.user)
+                _log.exception("what earlier runs of query %s left waits for its first epoch", restart.query)
             return False
 
         with self._closing:
@@ -118,11 +118,11 @@ class CommitterService:
         except (FutureTimeoutError, CancelledError):
             return False
 
-    def end_run(self, user: CommitUser) -> None:
+    def end_run(self, query: QueryId) -> None:
         """A run of a query has ended; what is pending of it is committed. Never waits, as above."""
         with self._closing:
             if not self._closed:
-                self._loop.call_soon_threadsafe(self._committers.end_run, user)
+                self._loop.call_soon_threadsafe(self._committers.end_run, query)
 
     def listen(self, listeners: Sequence[CommitListener]) -> None:
         """Has listeners, which were checked, told of snapshots from now on. Never waits, as above."""
@@ -204,10 +204,10 @@ class CommitterService:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     async def _say_what_is_left(self) -> None:
-        for line, location, user in _pending_of(self._committers):
+        for line, location, query in _pending_of(self._committers):
             _log.warning(
                 "the process ends while %s; the next start of the query commits it, or: %s",
-                *(line, command("recover", location, "--user", user, "--apply")),
+                *(line, command("recover", location, "--query", query, "--apply")),
             )
         for location, standings in self._committers.listener_status.items():
             for each in (each for each in standings if each.epoch < each.end):
@@ -332,15 +332,15 @@ def _pending_lines(committers: Committers) -> list[str]:
     return [line for line, _, _ in _pending_of(committers)]
 
 
-def _pending_of(committers: Committers) -> list[tuple[str, str, CommitUser]]:
+def _pending_of(committers: Committers) -> list[tuple[str, str, QueryId]]:
     """What is pending in words, the table and the query."""
     known = [
-        (f"{load.epochs} epochs ({load.files} files) of query {user} are pending in {location}", location, user)
+        (f"{load.epochs} epochs ({load.files} files) of query {query} are pending in {location}", location, query)
         for location, queries in committers.pending.items()
-        for user, load in queries.items()
+        for query, load in queries.items()
     ]
     unsure = committers.unsure
-    return known + [(f"epochs of query {user} may be pending in {place}", place, user) for place, user in unsure]
+    return known + [(f"epochs of query {query} may be pending in {place}", place, query) for place, query in unsure]
 
 
 async def _end() -> None:

@@ -8,7 +8,7 @@ from lakecommit.clock import Clock
 from lakecommit.committing.table import TableCommitter
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import Listening
-from lakecommit.model import CommitUser, Report
+from lakecommit.model import QueryId, Report
 from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT
 from lakecommit.progress.observer import Observer
 from lakecommit.progress.pending import PendingFiles
@@ -60,8 +60,8 @@ class ServedTable(TableCommitter):
         )
         self._observers.add(self._rewriting)
 
-    async def abort_batch(self, user: CommitUser, reports: Sequence[Report | None]) -> None:
-        await super().abort_batch(user, reports)
+    async def abort_batch(self, query: QueryId, reports: Sequence[Report | None]) -> None:
+        await super().abort_batch(query, reports)
         await self.tidy()
 
     async def tidy(self) -> None:

@@ -21,16 +21,16 @@ class Verb(Enum):
 class Request:
     """`options` are the writer's, as Spark hands them over, and may hold credentials: a request is never shown.
 
-    `user` is set for a batch write, whose writer chose it; an epoch's query is known from its reports, of which each is
-    an encoded `Report`, or b"" where Spark has none. `session` is the id that `register` gave to the Spark session, and
-    `execution` Spark's own of the batch write, "" where it is not known.
+    `query` is set for a batch write, whose writer chose it; an epoch's query is known from its reports, each of which
+    is an encoded `Report`, or b"" where Spark has none. `session` is the id that `register` gave to the Spark session,
+    and `execution` Spark's own of the batch write, "" where it is not known.
     """
 
     verb: Verb
     options: Mapping[str, str]
     schema: str
     streaming: bool
-    user: str = ""
+    query: str = ""
     epoch: int = 0
     reports: tuple[bytes, ...] = ()
     session: str = ""
@@ -70,7 +70,7 @@ REQUEST = RecordKind(
             {"name": "options", "type": _STRINGS},
             {"name": "schema", "type": "string"},
             {"name": "streaming", "type": "boolean"},
-            {"name": "user", "type": "string"},
+            {"name": "query", "type": "string"},
             {"name": "epoch", "type": "long"},
             {"name": "reports", "type": {"type": "array", "items": "bytes"}},
             {"name": "session", "type": "string"},

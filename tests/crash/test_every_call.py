@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from lakecommit.errors import LakecommitError, StoreError
-from lakecommit.model import BATCH_PREFIX, CommitUser
+from lakecommit.model import BATCH_PREFIX, QueryId
 from lakecommit.progress.settings import Txn
 from lakecommit.releasing.whole_table import TableCleaner
 from lakecommit.storage.base import Created, Unknown
@@ -133,13 +133,13 @@ async def one_run(table, checkpoint) -> None:
         await committer.tidy()
         table.pass_minutes(21)
         await committer.tidy()
-    user = CommitUser(f"{BATCH_PREFIX}{uuid.uuid4()}")
+    query = QueryId(f"{BATCH_PREFIX}{uuid.uuid4()}")
     txn = Txn("nightly", 1)
     planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=txn)
     if not planned.skip:
-        await table.report(planned, 0, 0, [99], user=user)
-        reports = [await table.report(planned, 0, 0, [99], user=user)]
-        await committer.commit_batch(user, reports, schema=SCHEMA, settings=SETTINGS, txn=txn)
+        await table.report(planned, 0, 0, [99], query=query)
+        reports = [await table.report(planned, 0, 0, [99], query=query)]
+        await committer.commit_batch(query, reports, schema=SCHEMA, settings=SETTINGS, txn=txn)
         await committer.tidy()
 
 

@@ -18,7 +18,7 @@ from lakecommit.committing.table import Outcome
 from lakecommit.formats.base import TableFormat
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import Listening
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
+from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, Report, TaskId
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.observer import Observer, Snapshot
 from lakecommit.progress.settings import TableSettings
@@ -44,8 +44,8 @@ SCHEMA = json.dumps(
     }
 )
 SETTINGS = TableSettings(partition_columns=None, properties={})
-QUERY = CommitUser("11111111-1111-4111-8111-111111111111")
-OTHER = CommitUser("22222222-2222-4222-8222-222222222222")
+QUERY = QueryId("11111111-1111-4111-8111-111111111111")
+OTHER = QueryId("22222222-2222-4222-8222-222222222222")
 # Nobody waits for the snapshot.
 ASYNCHRONOUS = Pace(commit_wait_ms=0)
 MINUTE = 60_000
@@ -141,8 +141,8 @@ class Lake:
     def format(self) -> TableFormat:
         return used().open(self.flaky, **self._parts())
 
-    def cleaner(self, user: CommitUser = QUERY) -> QueryCleaner:
-        return QueryCleaner(self.flaky, self.format(), user, self.clock)
+    def cleaner(self, query: QueryId = QUERY) -> QueryCleaner:
+        return QueryCleaner(self.flaky, self.format(), query, self.clock)
 
     def _parts(self) -> dict[str, Any]:
         chance = random.random if self.numbers is None else lambda: 0.5
@@ -157,9 +157,9 @@ class Lake:
     def pass_minutes(self, minutes: int) -> None:
         self.clock.shift_ms += minutes * MINUTE
 
-    async def report(self, planned: Any, epoch: int, task: int, what: Task, *, user: CommitUser = QUERY) -> Report:
+    async def report(self, planned: Any, epoch: int, task: int, what: Task, *, query: QueryId = QUERY) -> Report:
         """A task that writes what it is told to."""
-        attempt = Attempt(user, Epoch(epoch), TaskId(task), self._attempt_id())
+        attempt = Attempt(query, Epoch(epoch), TaskId(task), self._attempt_id())
         return await run_task(what, attempt, planned.plan, self.flaky, self.clock)
 
     async def epoch(
@@ -167,18 +167,18 @@ class Lake:
         committer: ServedTable,
         epoch: int,
         *tasks: Task,
-        user: CommitUser = QUERY,
+        query: QueryId = QUERY,
         settings: TableSettings | None = None,
         **more: Any,
     ) -> Outcome:
         """Plans, writes and hands in one epoch."""
         settings = settings or self.settings
-        planned = await committer.plan(self.schema, settings, queries=[user])
+        planned = await committer.plan(self.schema, settings, queries=[query])
         reports = [
-            await self.report(planned, epoch, number, task, user=user)
+            await self.report(planned, epoch, number, task, query=query)
             for number, task in enumerate(tasks or self.tasks)
         ]
-        return await self.commit(committer, epoch, reports, user=user, settings=settings, **more)
+        return await self.commit(committer, epoch, reports, query=query, settings=settings, **more)
 
     async def commit(
         self,
@@ -186,7 +186,7 @@ class Lake:
         epoch: int,
         reports: Sequence[Report],
         *,
-        user: CommitUser = QUERY,
+        query: QueryId = QUERY,
         settings: TableSettings | None = None,
         offsets: Offsets | str | None = None,
         pace: Pace | None = None,
@@ -196,7 +196,7 @@ class Lake:
             offsets = self.offsets(epoch) if offsets is None else Offsets(offsets)
         pace = pace or self.pace
         outcome = await committer.commit_epoch(
-            user,
+            query,
             Epoch(epoch),
             reports,
             schema=self.schema,
@@ -226,10 +226,10 @@ class Lake:
         paths = sorted(path for path in self.store.objects if path.startswith(used().directory))
         return [used().actions(self.store.objects[path]) for path in paths[1:]]
 
-    def runs(self, user: CommitUser = QUERY) -> list[tuple[int, int]]:
-        """The epochs of `user` in each version, as its commitInfo says."""
+    def runs(self, query: QueryId = QUERY) -> list[tuple[int, int]]:
+        """The epochs of `query` in each version, as its commitInfo says."""
         infos = [actions[0]["commitInfo"]["lakecommit"]["epochs"] for actions in self.versions()]
-        return [tuple(info[user]) for info in infos if user in info]
+        return [tuple(info[query]) for info in infos if query in info]
 
     def epochs_of_files(self) -> list[int]:
         """The epoch of every file in the table, in the order of the log."""
@@ -255,8 +255,8 @@ class Lake:
         found = [info.path async for page in self.store.list(prefix) for info in page]
         return found if prefix else [path for path in found if not path.startswith("_")]
 
-    async def state(self, user: CommitUser = QUERY) -> list[str]:
-        root = f"_lakecommit/users/{user}"
+    async def state(self, query: QueryId = QUERY) -> list[str]:
+        root = f"_lakecommit/users/{query}"
         return [path.removeprefix(f"{root}/") for path in await self.paths(root)]
 
     async def orphans(self) -> list[str]:

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 
 from lakecommit.clock import SystemClock
 from lakecommit.errors import AccessDenied
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.storage.location import open_store
 
 from .clocks import EarlierClock
 from .lake import SCHEMA, SETTINGS, Lake
 from .stores import Gate
 
-BATCH = CommitUser("batch-33333333-3333-4333-8333-333333333333")
+BATCH = QueryId("batch-33333333-3333-4333-8333-333333333333")
 
 
 class LakeOnDisk:
@@ -38,45 +38,45 @@ class LakeOnDisk:
     def committer(self):
         return self.lake.committer()
 
-    async def reports(self, user, epoch, *tasks):
+    async def reports(self, query, epoch, *tasks):
         """Each of `tasks` is the list of ids that one task writes."""
         lake = self.lake
         planned = await lake.committer().plan(SCHEMA, self.settings)
-        reports = [await lake.report(planned, epoch, number, ids, user=user) for number, ids in enumerate(tasks)]
+        reports = [await lake.report(planned, epoch, number, ids, query=query) for number, ids in enumerate(tasks)]
         self.age(self.hours)
         return reports
 
-    async def commit_async(self, user, epoch, *tasks, committer=None):
-        reports = await self.reports(user, epoch, *tasks)
+    async def commit_async(self, query, epoch, *tasks, committer=None):
+        reports = await self.reports(query, epoch, *tasks)
         committer = committer or self.committer()
-        outcome = await committer.commit_epoch(user, Epoch(epoch), reports, schema=SCHEMA, settings=self.settings)
+        outcome = await committer.commit_epoch(query, Epoch(epoch), reports, schema=SCHEMA, settings=self.settings)
         self.age(self.hours)
         return outcome.version
 
-    async def commit_batch_async(self, user, *tasks):
-        reports = await self.reports(user, 0, *tasks)
-        return await self.committer().commit_batch(user, reports, schema=SCHEMA, settings=self.settings, txn=None)
+    async def commit_batch_async(self, query, *tasks):
+        reports = await self.reports(query, 0, *tasks)
+        return await self.committer().commit_batch(query, reports, schema=SCHEMA, settings=self.settings, txn=None)
 
-    def commit(self, user, epoch, *tasks):
-        return asyncio.run(self.commit_async(user, epoch, *tasks))
+    def commit(self, query, epoch, *tasks):
+        return asyncio.run(self.commit_async(query, epoch, *tasks))
 
-    def commit_batch(self, user, *tasks):
-        return asyncio.run(self.commit_batch_async(user, *tasks))
+    def commit_batch(self, query, *tasks):
+        return asyncio.run(self.commit_batch_async(query, *tasks))
 
-    def run_tasks(self, user, epoch, *tasks):
+    def run_tasks(self, query, epoch, *tasks):
         """Attempts that nobody hears of: their manifests and files are there. Returns the paths of the files."""
         before = self.files()
-        asyncio.run(self.reports(user, epoch, *tasks))
+        asyncio.run(self.reports(query, epoch, *tasks))
         return self.files() - before
 
-    def seal(self, user, epoch, *tasks):
+    def seal(self, query, epoch, *tasks):
         """The epoch is sealed, and its driver dies before the snapshot. Returns the paths of its files."""
         before = self.files()
         if not (self.root / "_delta_log").exists():
             asyncio.run(self.lake.format().create(SCHEMA, (), {}))
         self.store.closed = True
         try:
-            self.commit(user, epoch, *tasks)
+            self.commit(query, epoch, *tasks)
         except AccessDenied:
             self.age(self.hours)
             return self.files() - before
@@ -84,9 +84,9 @@ class LakeOnDisk:
             self.store.closed = False
         raise AssertionError("the epoch was committed")
 
-    def other_sink(self, user, epoch, **actions):
+    def other_sink(self, query, epoch, **actions):
         """A version of another sink that moves the mark of the query, and nothing else."""
-        self.put_version({"txn": {"appId": str(user), "version": epoch, "lastUpdated": 1_700_000_000_000}}, actions)
+        self.put_version({"txn": {"appId": str(query), "version": epoch, "lastUpdated": 1_700_000_000_000}}, actions)
 
     def put_version(self, *actions):
         version = 1 + max(int(path.stem) for path in (self.root / "_delta_log").glob("*.json"))
@@ -112,9 +112,9 @@ class LakeOnDisk:
     def files(self):
         return {str(path.relative_to(self.root)) for path in self.root.rglob("*.parquet")}
 
-    def state(self, user):
+    def state(self, query):
         """The epochs of the seals, and the number of manifests."""
-        home = self.root / "_lakecommit" / "users" / user
+        home = self.root / "_lakecommit" / "users" / query
         return sorted(int(path.stem) for path in home.glob("seals/*.avro")), len(list(home.glob("writers/*/*.avro")))
 
     def everything(self):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from lakecommit.model import CommitUser, Report
+from lakecommit.model import QueryId, Report
 from lakecommit.state import codec
 from tests.formats import used
 
@@ -15,13 +15,13 @@ def version_path(version: int) -> str:
     return used().path(version)
 
 
-async def batch(table, committer, ids, txn=None, user="aaaaaaaa-0000-0000-0000-000000000000") -> int | None:
+async def batch(table, committer, ids, txn=None, query="aaaaaaaa-0000-0000-0000-000000000000") -> int | None:
     """A batch write of one task."""
     planned = await committer.plan(SCHEMA, SETTINGS, txn=txn)
-    report = await table.report(planned, 0, 0, ids, user=CommitUser(user))
+    report = await table.report(planned, 0, 0, ids, query=QueryId(query))
     if planned.skip:
         report = Report(report.attempt, skipped=True)
-    return await committer.commit_batch(CommitUser(user), [report], schema=SCHEMA, settings=SETTINGS, txn=txn)
+    return await committer.commit_batch(QueryId(query), [report], schema=SCHEMA, settings=SETTINGS, txn=txn)
 
 
 async def seal_less(table, epoch, ids) -> Report:

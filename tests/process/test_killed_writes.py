@@ -22,13 +22,13 @@ import asyncio, resource, signal, sys
 import pyarrow as pa
 from lakecommit.clock import SystemClock
 from lakecommit.formats.base import WritePlan
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, TaskId
+from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 from lakecommit.storage.location import open_store
 from lakecommit.writing.attempt import write_attempt_on_loop
 from lakecommit.writing.settings import WriterSettings
 
-table, user, plan, limit = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
-attempt = Attempt(CommitUser(user), Epoch(0), TaskId(0), AttemptId("0" * 32))
+table, query, plan, limit = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+attempt = Attempt(QueryId(query), Epoch(0), TaskId(0), AttemptId("0" * 32))
 rows = pa.record_batch({"id": pa.array(range(5000), pa.int64()), "text": [f"{i**9}" for i in range(5000)]})
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

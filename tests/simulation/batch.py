@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lakecommit.errors import CommitFailed, Overtaken, StoreError
-from lakecommit.model import CommitUser, Epoch, Report
+from lakecommit.model import Epoch, QueryId, Report
 from lakecommit.progress.settings import Txn
 from lakecommit.service.table import ServedTable
 
@@ -44,9 +44,9 @@ class BatchWrite:
         work.tries += 1
         self.world = world
         self.work = work
-        self.user = CommitUser(f"batch-{work.number}-{work.tries}")
+        self.query = QueryId(f"batch-{work.number}-{work.tries}")
         self.executors: list[Process] = []
-        self.process = driver.process if driver else Process(world, self.user, world.profile.driver_risk)
+        self.process = driver.process if driver else Process(world, self.query, world.profile.driver_risk)
         self._driver = driver
         self._rows = work.rows()
         self.on_nap: Callable[[], None] = lambda: None
@@ -54,9 +54,9 @@ class BatchWrite:
     def start(self) -> None:
         world, txn = self.world, self.work.txn
         world.count("batch writes")
-        world.model.expect_batch(self.user, self._rows)
+        world.model.expect_batch(self.query, self._rows)
         asked = "without txn" if txn is None else f"txn {txn.application_id} {txn.version}"
-        world.note(self.user, "starts", None, f"{asked}, in {self.process.name}")
+        world.note(self.query, "starts", None, f"{asked}, in {self.process.name}")
         if self._driver is None:
             self.process.run(self._main(new_committer(self.process)))
         else:
@@ -64,18 +64,18 @@ class BatchWrite:
             self.process.spawn(self._main(self._driver.committer))
 
     async def _main(self, committer: ServedTable) -> None:
-        world, name = self.world, self.user
+        world, name = self.world, self.query
         reports: list[Report | None] = [None]
         try:
             planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=self.work.txn)
-            job = Job(self.user, Epoch(0), planned.plan, planned.skip, False)
+            job = Job(self.query, Epoch(0), planned.plan, planned.skip, False)
             parts = [self._rows[:2], self._rows[2:]]
             reports = await run_job(self.process, self.executors, job, parts)
             if self._driver is None and world.chance(world.profile.naps):
                 await self._nap()
-            world.model.batch_commit_begins(self.user)
+            world.model.batch_commit_begins(self.query)
             version = await committer.commit_batch(
-                self.user, reports, schema=SCHEMA, settings=SETTINGS, txn=self.work.txn
+                self.query, reports, schema=SCHEMA, settings=SETTINGS, txn=self.work.txn
             )
         except (TaskFailed, StoreError, CommitFailed) as error:
             # Where its fence was written over it finds its files gone.
@@ -93,13 +93,13 @@ class BatchWrite:
             if version is None:
                 self._check_overtaken()
             else:
-                world.model.batch_committed(self.user)
+                world.model.batch_committed(self.query)
                 self.work.committed += self._rows
             self.work.settled = True
             await self._tidy(committer)
             return
         world.note(name, "aborts")
-        await committer.abort_batch(self.user, reports)
+        await committer.abort_batch(self.query, reports)
         await self._tidy(committer)
 
     async def _nap(self) -> None:
@@ -120,12 +120,12 @@ class BatchWrite:
             await tidy(self.process, committer)
 
     def _check_overtaken(self) -> None:
-        """A skipped or overtaken write is one whose `txnVersion` is in the table, or whose user was fenced off."""
+        """A skipped or overtaken write is one whose `txnVersion` is in the table, or which was fenced off."""
         if not self._was_fenced() and not self._is_reached():
-            raise Violation(f"{self.user} was skipped or overtaken, and nobody has reached its txnVersion")
+            raise Violation(f"{self.query} was skipped or overtaken, and nobody has reached its txnVersion")
 
     def _was_fenced(self) -> bool:
-        return self.user in self.world.model.log.batches.fenced
+        return self.query in self.world.model.log.batches.fenced
 
     def _is_reached(self) -> bool:
         """Whether its `txnVersion` was ever reached: that version may have been written over since."""

@@ -47,66 +47,66 @@ class BatchModel:
 
     @property
     def lost(self) -> set[str]:
-        return {user for user, each in self.written.items() if each.lost}
+        return {query for query, each in self.written.items() if each.lost}
 
     def lost_rows(self) -> set[int]:
-        return {row for user in self.lost for row in self._model.batches[user]}
+        return {row for query in self.lost for row in self._model.batches[query]}
 
-    def is_fenced(self, user: str) -> bool:
-        return user in self.fenced and user in self._model.log.marks
+    def is_fenced(self, query: str) -> bool:
+        return query in self.fenced and query in self._model.log.marks
 
-    def answered(self, user: str) -> None:
-        if user not in self.written:
-            raise Violation(f"batch write {user} is said to be committed and is in no version")
-        self.written[user] = replace(self.written[user], answered_ms=self._world.loop.now)
+    def answered(self, query: str) -> None:
+        if query not in self.written:
+            raise Violation(f"batch write {query} is said to be committed and is in no version")
+        self.written[query] = replace(self.written[query], answered_ms=self._world.loop.now)
 
-    def check_files(self, number: int, user: str, added: list[str], info: dict[str, Any], who: Process | None) -> None:
+    def check_files(self, number: int, query: str, added: list[str], info: dict[str, Any], who: Process | None) -> None:
         """A version adds files of a batch write."""
-        if self.is_fenced(user) or info.get("txnId") != user:
-            raise Violation(f"version {number} adds batch write {user}, which is fenced off or another's")
-        log, before = self._model.log, self.written.get(user)
+        if self.is_fenced(query) or info.get("txnId") != query:
+            raise Violation(f"version {number} adds batch write {query}, which is fenced off or another's")
+        log, before = self._model.log, self.written.get(query)
         if before is None:
-            if {row for path in added for row in log.live[path]} != self._model.batches[user]:
-                raise Violation(f"version {number} adds other rows than batch write {user} has")
+            if {row for path in added for row in log.live[path]} != self._model.batches[query]:
+                raise Violation(f"version {number} adds other rows than batch write {query} has")
             return
         if not before.lost:
-            raise Violation(f"version {number} adds batch write {user}, which is in version {before.version}")
+            raise Violation(f"version {number} adds batch write {query}, which is in version {before.version}")
         if None not in (who, before.writer) and who.name != before.writer:  # type: ignore[union-attr]
-            raise Violation(f"version {number} adds batch write {user} again, which is not the affair of {who}")
+            raise Violation(f"version {number} adds batch write {query} again, which is not the affair of {who}")
         # Somebody may have compacted some of its files before.
         there = {path for path in before.files if path in log.ever_added} - set(added)
         if there | set(added) != before.files:
-            raise Violation(f"version {number} adds other files of batch write {user} than were lost")
-        if self._is_written_by_others(user, before):
-            raise Violation(f"version {number} adds batch write {user} again, though others have written the same")
+            raise Violation(f"version {number} adds other files of batch write {query} than were lost")
+        if self._is_written_by_others(query, before):
+            raise Violation(f"version {number} adds batch write {query} again, though others have written the same")
 
     def committed(
-        self, number: int, user: str, added: Iterable[str], marks: dict[str, int], who: Process | None
+        self, number: int, query: str, added: Iterable[str], marks: dict[str, int], who: Process | None
     ) -> None:
-        now, before = self._world.loop.now, self.written.get(user)
+        now, before = self._world.loop.now, self.written.get(query)
         if before is None:
             writer = None if who is None else who.name
-            self.written[user] = Written(number, now, writer, frozenset(added), dict(marks))
+            self.written[query] = Written(number, now, writer, frozenset(added), dict(marks))
             self._world.count("batch writes committed")
         else:
-            self.written[user] = replace(before, version=number, landed_ms=now, gone_ms=None, lost=False)
+            self.written[query] = replace(before, version=number, landed_ms=now, gone_ms=None, lost=False)
             self._world.count("batch writes committed again")
 
     def rewritten(self) -> None:
         """A version was written over."""
         now, named = self._world.loop.now, self._model.log.ever_added.keys()
-        for user, each in self.written.items():
+        for query, each in self.written.items():
             lost = not named >= each.files
             gone_ms = (now if each.gone_ms is None else each.gone_ms) if lost or self._is_unmarked(each) else None
             self._world.count("times that a batch write was lost", int(lost and not each.lost))
-            self.written[user] = replace(each, gone_ms=gone_ms, lost=lost)
+            self.written[query] = replace(each, gone_ms=gone_ms, lost=lost)
 
     def is_there_without_a_mark(self, application: str, version: int) -> bool:
         """Whether rows are in the table that `application` has written as this version, which nobody can know."""
         rows = self._model.log.rows
         return any(
-            each.txns.get(application) == version and any(row in rows for row in self._model.batches[user])
-            for user, each in self.written.items()
+            each.txns.get(application) == version and any(row in rows for row in self._model.batches[query])
+            for query, each in self.written.items()
             if self._is_unmarked(each)
         )
 
@@ -117,7 +117,7 @@ class BatchModel:
     def tidied(self, process: Process, began_ms: int) -> None:
         """The process has looked after what it wrote, since `began_ms`, and nothing went wrong meanwhile."""
         now = self._world.loop.now
-        for user, each in self.written.items():
+        for query, each in self.written.items():
             known = each.answered_ms is not None and each.answered_ms <= began_ms and each.writer == process.name
             noticed = each.gone_ms is not None and each.gone_ms <= began_ms
             left = each.lost or self._is_unmarked(each)
@@ -125,13 +125,13 @@ class BatchModel:
                 continue
             untold = self._world.counts.get("log versions cleaned up")
             vacuumed = not self._model.vacuumed.keys().isdisjoint(each.files)
-            if not (untold or vacuumed) and not self._is_written_by_others(user, each):
-                raise Violation(f"batch write {user} or its mark is lost, and {process.name} does not make up for it")
+            if not (untold or vacuumed) and not self._is_written_by_others(query, each):
+                raise Violation(f"batch write {query} or its mark is lost, and {process.name} does not make up for it")
 
-    def _is_written_by_others(self, user: str, written: Written) -> bool:
+    def _is_written_by_others(self, query: str, written: Written) -> bool:
         """Whether another version has what `txnAppId` and `txnVersion` name."""
         return any(
-            info.get("txnId") != user and app not in info.get("lakecommit", {}).get("kept", ())
+            info.get("txnId") != query and app not in info.get("lakecommit", {}).get("kept", ())
             for app, version in written.txns.items()
             for info in self._versions_with(app, version)
         )

@@ -30,7 +30,7 @@ class Cleaner:
             found = [each async for each in cleaner.survey()]
             for each in found:
                 if each.problem is not None:
-                    world.note(process.name, "leaves alone", None, f"{each.user}: {each.problem}")
+                    world.note(process.name, "leaves alone", None, f"{each.query}: {each.problem}")
                 await cleaner.apply(each)
         except (StoreError, CommitFailed) as error:
             world.note(process.name, "fails", None, error)

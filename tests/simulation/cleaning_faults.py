@@ -20,9 +20,9 @@ def losers_deleted_before_the_seal() -> Iterator[None]:
     """Of several attempts at a task the newest is taken for the winner, before anybody has said so."""
 
     async def step(self: Any, known: Any) -> Any:
-        for user in self._queries:
-            manifests = await list_manifests(self._store, user)
-            sealed = await list_sealed_epochs(self._store, user)
+        for query in self._queries:
+            manifests = await list_manifests(self._store, query)
+            sealed = await list_sealed_epochs(self._store, query)
             for epoch, named in manifests.items():
                 if epoch > max(sealed, default=-1):
                     newest = {each.attempt.task: each.attempt.id for each in named}
@@ -119,11 +119,11 @@ def seals_read_before_the_mark_by_a_cleaner() -> Iterator[None]:
     """And what has no seal is taken for lost: an epoch that is committed in between loses its files."""
 
     async def survey(self: Any, *args: Any, **more: Any) -> Any:
-        seen[id(self._store), self._user] = await list_sealed_epochs(self._store, self._user)
+        seen[id(self._store), self._query] = await list_sealed_epochs(self._store, self._query)
         return await real(self, *args, **more)
 
-    async def remembered(store: Any, user: Any) -> Any:
-        return seen[id(store), user]
+    async def remembered(store: Any, query: Any) -> Any:
+        return seen[id(store), query]
 
     def losers(standing: Any, seal: Any, manifests: Any) -> Any:
         return list(manifests) if standing is cleaning.Standing.UNSEALED else real_losers(standing, seal, manifests)
@@ -148,12 +148,12 @@ def manifests_read_before_the_mark() -> Iterator[None]:
     """An epoch that is written, committed and old when a sleeper reads on loses its seal, and keeps its manifests."""
 
     async def survey(self: Any, *args: Any, **more: Any) -> Any:
-        seen[id(self._store), self._user] = await list_manifests(self._store, self._user)
+        seen[id(self._store), self._query] = await list_manifests(self._store, self._query)
         await self._clock.sleep(30 * 60)
         return await real(self, *args, **more)
 
-    async def remembered(store: Any, user: Any) -> Any:
-        return seen[id(store), user]
+    async def remembered(store: Any, query: Any) -> Any:
+        return seen[id(store), query]
 
     seen: dict[Any, Any] = {}
     real = queries.QueryCleaner.survey

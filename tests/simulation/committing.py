@@ -33,7 +33,7 @@ class _Told(Observer):
 
     def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
         for each in snapshots:
-            self._world.model.told(each.part.user, each.part.epochs[-1].epoch, each.version)
+            self._world.model.told(each.part.query, each.part.epochs[-1].epoch, each.version)
 
 
 def new_committer(

@@ -8,7 +8,7 @@ from typing import Any
 
 from lakecommit.errors import LakecommitError
 from lakecommit.listening.registry import Listeners
-from lakecommit.model import CommitUser, Epoch, Report
+from lakecommit.model import Epoch, QueryId, Report
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.settings import TableSettings
 from lakecommit.sealing.sealer import NOT_KNOWN, Offsets
@@ -199,9 +199,9 @@ class Driver:
 
     def _begin_run(self, query: Query) -> RunView:
         profile = self.world.profile
-        run = self.process.runs[query.user] = RunView(
+        run = self.process.runs[query.id] = RunView(
             self.process,
-            query.user,
+            query.id,
             wait_ms=self._wait_ms,
             limits=profile.limits,
             interval_ms=profile.interval_ms,
@@ -211,7 +211,7 @@ class Driver:
             after_stop=self._stopped,
         )
         if not self._inline:
-            self.committer.begin_run(query.user)
+            self.committer.begin_run(query.id)
         return run
 
     def _late_ms(self, run: RunView) -> int | None:
@@ -224,7 +224,7 @@ class Driver:
         """Where a new run has begun by then, the old one's end is not told."""
         world, process, sleeps = self.world, self.process, self.process.sleeps
         await process.sleep_ms(late_ms)
-        if process.runs[run.user] is not run:
+        if process.runs[run.query] is not run:
             world.count("ends that are told after a new beginning")
             return
         # The committer commits by itself what is due, also if it is never asked again.
@@ -232,21 +232,21 @@ class Driver:
         disturbed = disturbed or world.vacuum_on
         if late_ms > COMMITTED_WITHIN_MS and process.alone and not disturbed:
             world.count("long waits for the committer")
-            world.model.all_committed(process, run.user, "long ago")
+            world.model.all_committed(process, run.query, "long ago")
         self._end_run(run)
 
     def _end_run(self, run: RunView) -> None:
         if self._inline:
             return
         run.ended = run.hurried = True
-        self.committer.end_run(CommitUser(run.user))
-        self.world.note(self.process.name, "ends", None, f"a run of {run.user}")
+        self.committer.end_run(QueryId(run.query))
+        self.world.note(self.process.name, "ends", None, f"a run of {run.query}")
 
     def judge(self, error: LakecommitError) -> None:
         """Errors are right where the store or the disk failed, or where another driver was in the way."""
         self.world.count(f"queries stopped: {type(error).__name__}")
-        users = [query.user for query in self.queries]
-        if not is_justified(error, self.process, users, troubled=self.troubled, stopped=self._stopped):
+        queries = [query.id for query in self.queries]
+        if not is_justified(error, self.process, queries, troubled=self.troubled, stopped=self._stopped):
             raise Violation(f"{self.process.name} is refused for no reason: {type(error).__name__}: {error}") from error
 
     async def _run(self, query: Query, run: RunView) -> None:
@@ -264,12 +264,12 @@ class Driver:
             latest = None
             if epoch > planned:
                 if not await process.ask(lambda epoch=epoch: query.log_offsets(self.world, process.name, epoch)):
-                    raise Concurrent(f"epoch {epoch} of {query.user} was planned by another driver")
+                    raise Concurrent(f"epoch {epoch} of {query.id} was planned by another driver")
                 if not latest_known:
                     latest, latest_known = query.latest(self.world, query.offsets[epoch]), True
             await self._epoch(query, epoch, run, latest)
             if not await process.ask(lambda epoch=epoch: query.log_commit(self.world, process.name, epoch)):
-                raise Concurrent(f"epoch {epoch} of {query.user} was logged by another driver")
+                raise Concurrent(f"epoch {epoch} of {query.id} was logged by another driver")
             if self.world.profile.trigger_ms and not self._last:
                 await process.sleep_ms(int(self.world.rng.random() * self.world.profile.trigger_ms))
             epoch += 1
@@ -281,7 +281,7 @@ class Driver:
         if world.rng.random() >= world.profile.without_state:
             repeated = None
         asked = None if repeated is None else (Epoch(repeated), query.offsets[repeated].fingerprint)
-        resuming = asyncio.ensure_future(self.committer.resume(query.user, self._settings(query), self._pace(), asked))
+        resuming = asyncio.ensure_future(self.committer.resume(query.id, self._settings(query), self._pace(), asked))
         resuming.add_done_callback(self._orphan_ended)
         if repeated is None:
             return
@@ -289,18 +289,16 @@ class Driver:
         if not resuming.done() or resuming.exception() is not None or not resuming.result():
             return
         if await self.process.ask(lambda: query.log_commit(world, name, repeated)):
-            world.note(name, "leaves out", None, f"epoch {repeated} of {query.user}")
+            world.note(name, "leaves out", None, f"epoch {repeated} of {query.id}")
             world.count("sealed epochs that Spark need not repeat")
 
     async def _epoch(self, query: Query, epoch: int, run: RunView, latest: dict[str, int] | None) -> None:
-        world, user, inline = self.world, query.user, self._inline
+        world, inline = self.world, self._inline
         runs = self.process.runs
-        users = (
-            [] if inline else [each.user for each in self.queries if each.user in runs and not runs[each.user].ended]
-        )
-        planned = await self._a_committer().plan(SCHEMA, self._settings(query), queries=users)
-        done = epoch <= planned.done.get(user, -1)
-        job = Job(user, Epoch(epoch), planned.plan, done, inline)
+        queries = [] if inline else [each.id for each in self.queries if each.id in runs and not runs[each.id].ended]
+        planned = await self._a_committer().plan(SCHEMA, self._settings(query), queries=queries)
+        done = epoch <= planned.done.get(query.id, -1)
+        job = Job(query.id, Epoch(epoch), planned.plan, done, inline)
         rows = list(query.rows(epoch))
         parts = [rows[at :: self._partitions] for at in range(self._partitions)]
         reports = await run_job(self.process, self.executors, job, parts)
@@ -319,7 +317,7 @@ class Driver:
             world.count("queries stopped in the middle of a commit")
             self._stopped = run.stopped = True
             committing.add_done_callback(self._orphan_ended)
-            raise Stopped(f"{run.user} is stopped in epoch {run.epoch}")
+            raise Stopped(f"{run.query} is stopped in epoch {run.epoch}")
         committing.result()
 
     async def _wait(self, task: asyncio.Future[Any], longest_ms: int) -> None:
@@ -330,18 +328,18 @@ class Driver:
     async def _commit(
         self, query: Query, epoch: int, run: RunView, reports: Sequence[Report | None], latest: dict[str, int] | None
     ) -> None:
-        world, user = self.world, query.user
+        world = self.world
         planned = query.offsets[epoch]
         ends, offsets = query.positions(planned.ends), NOT_KNOWN
         if not self._inline:
             texts = () if latest is None else query.offset_texts(latest)
             offsets = Offsets(planned.fingerprint, query.offset_texts(ends), texts)
-        left, load = world.model.backlogs_left(user, epoch), world.model.load(user)
+        left, load = world.model.backlogs_left(query.id, epoch), world.model.load(query.id)
         run.epoch_begins(epoch, {} if self._inline else ends, latest, left, load)
         committer = self._a_committer()
         try:
             outcome = await committer.commit_epoch(
-                user,
+                query.id,
                 Epoch(epoch),
                 reports,
                 schema=SCHEMA,
@@ -354,8 +352,8 @@ class Driver:
                 end_committer(committer)
         where = "without a version" if outcome.version is None else f"in version {outcome.version}"
         what = "has sealed" if outcome.pending else "committed"
-        world.note(self.process.name, what, None, f"epoch {epoch} of {user} {where}")
-        world.model.epoch_committed(user, epoch, outcome.version, outcome.pending)
+        world.note(self.process.name, what, None, f"epoch {epoch} of {query.id} {where}")
+        world.model.epoch_committed(query.id, epoch, outcome.version, outcome.pending)
         run.epoch_returned(outcome.pending)
 
     def _orphan_ended(self, task: asyncio.Task[Any]) -> None:

@@ -16,7 +16,7 @@ def check_end(world: World, queries: list[Query], works: list[BatchWork], foreig
             raise Violation(f"a file of the table is gone: {path}")
     for query in queries:
         if not query.given_up:
-            world.model.hearing.check_end(query.user)
+            world.model.hearing.check_end(query.id)
     left = left_over(world)
     if left is not None:
         raise Violation(f"left over at the end: {left}")
@@ -31,20 +31,20 @@ def _check_rows(world: World, queries: list[Query], works: list[BatchWork], fore
             world.count("queries given up")
             continue
         if not query.finished:
-            raise Violation(f"the last driver has not brought {query.user} to its end")
+            raise Violation(f"the last driver has not brought {query.id} to its end")
         expected |= query.all_rows()
-        for user, epoch in log.given_up:
-            expected -= set(query.rows(epoch)) if user == query.user else set()
-        for user, epoch in log.lost:
+        for whose, epoch in log.given_up:
+            expected -= set(query.rows(epoch)) if whose == query.id else set()
+        for whose, epoch in log.lost:
             # A vacuum took files of it after its version was written over: it can only be given up.
-            damaged = user == query.user and world.model.is_damaged(user, epoch)
+            damaged = whose == query.id and world.model.is_damaged(whose, epoch)
             expected -= set(query.rows(epoch)) if damaged else set()
-        mark = log.marks.get(query.user, -1)
+        mark = log.marks.get(query.id, -1)
         # What somebody had compacted before its version was written over is in the table without a mark.
-        held = {epoch for user, epoch in log.once_committed - log.lost if user == query.user}
+        held = {epoch for whose, epoch in log.once_committed - log.lost if whose == query.id}
         pending = [epoch for epoch in range(mark + 1, query.epochs) if query.rows(epoch) and epoch not in held]
         if pending:
-            raise Violation(f"epochs {pending} of {query.user} are pending at the end")
+            raise Violation(f"epochs {pending} of {query.id} are pending at the end")
     for work in works:
         _check_work(world, work)
     lost = expected - set(log.rows)
@@ -68,32 +68,32 @@ def left_over(world: World) -> str | None:
     """
     model = world.model
     for path in world.objects.bodies:
-        user = model.users_of.get(path, "")
+        query = model.queries_of.get(path, "")
         # Of a batch write that was lost nobody knows any more.
-        if path.startswith("_") or _is_unknown(model, user) or user in model.log.batches.lost:
+        if path.startswith("_") or _is_unknown(model, query) or query in model.log.batches.lost:
             continue
         if path not in model.log.ever_added and path not in model.log.foreign_files:
             return f"a file that the table does not name: {path}"
     newest: dict[str, int] = {}
-    for user, epoch in model.stored_seals:
-        newest[user] = max(epoch, newest.get(user, -1))
-    for user, epoch in model.stored_seals:
-        if _is_unknown(model, user):
+    for query, epoch in model.stored_seals:
+        newest[query] = max(epoch, newest.get(query, -1))
+    for query, epoch in model.stored_seals:
+        if _is_unknown(model, query):
             continue
         # Epochs after the mark have no rows at the end: the next mark would cover them.
-        if epoch != newest[user] and epoch <= model.log.marks.get(user, -1):
-            return f"the seal of epoch {epoch} of {user}"
+        if epoch != newest[query] and epoch <= model.log.marks.get(query, -1):
+            return f"the seal of epoch {epoch} of {query}"
     for path, manifest in model.manifests.items():
-        user, epoch = manifest.owner.user, manifest.owner.epoch
-        if _is_unknown(model, user):
+        query, epoch = manifest.owner.query, manifest.owner.epoch
+        if _is_unknown(model, query):
             continue
-        if user in model.batches or (epoch != newest.get(user) and epoch <= model.log.marks.get(user, -1)):
+        if query in model.batches or (epoch != newest.get(query) and epoch <= model.log.marks.get(query, -1)):
             return f"a manifest: {path}"
     return None
 
 
-def _is_unknown(model: Model, user: str) -> bool:
+def _is_unknown(model: Model, query: str) -> bool:
     """Whether nobody can tell what may go of a query: its mark has expired, or went back behind what is there."""
     log = model.log
-    rewound = any(name == user and epoch > log.marks.get(user, -1) for name, epoch in log.once_committed)
-    return rewound or log.is_forgotten(user) or model.has_lost(user)
+    rewound = any(name == query and epoch > log.marks.get(query, -1) for name, epoch in log.once_committed)
+    return rewound or log.is_forgotten(query) or model.has_lost(query)

@@ -19,8 +19,8 @@ def remembered_mark_taken_for_the_newest() -> Iterator[None]:
     """Who could not read every version since its last look goes on as if it had, though marks in them may have
     expired."""
 
-    def marks_of(table: Any, user: Any) -> Any:
-        return replace(real(table, user), expired=False)
+    def marks_of(table: Any, query: Any) -> Any:
+        return replace(real(table, query), expired=False)
 
     def log(self: Any) -> Any:
         table = self.table.state

@@ -125,7 +125,7 @@ def mark_not_checked() -> Iterator[None]:
         _NO_MARK_CHECK,
         patch.object(committer, "TRANSITIONS", transitions),
         patch.object(reader, "replay", replay_all),
-        patch.object(replay, "check_dense", lambda user, marks, pending, **more: None),
+        patch.object(replay, "check_dense", lambda query, marks, pending, **more: None),
         patch.object(replay, "_check_never_held", _nothing),
     ):
         yield
@@ -139,20 +139,20 @@ async def _nothing(*args: Any) -> None:
 def seals_read_before_the_mark() -> Iterator[None]:
     """A restart lists the seals and then looks at the table; nor does it notice that it has missed some of them."""
 
-    async def replay_late(self: Any, user: Any, settings: Any) -> Any:
-        token = seen.set(await list_sealed(self._store, user))
+    async def replay_late(self: Any, query: Any, settings: Any) -> Any:
+        token = seen.set(await list_sealed(self._store, query))
         try:
             await self._clock.sleep(5)
             await self.look()
-            return await real(self, user, settings)
+            return await real(self, query, settings)
         finally:
             seen.reset(token)
 
-    async def listed(store: Any, user: Any, start_after: Any = None) -> Any:
+    async def listed(store: Any, query: Any, start_after: Any = None) -> Any:
         found = seen.get()
         if found is None:
-            return await list_sealed(store, user, start_after)
-        return [each for each in found if start_after is None or layout.seal_path(user, each) > start_after]
+            return await list_sealed(store, query, start_after)
+        return [each for each in found if start_after is None or layout.seal_path(query, each) > start_after]
 
     seen: ContextVar[Any] = ContextVar("seen", default=None)
     real, list_sealed = reader.Reader._replay, stored_epochs.list_sealed_epochs
@@ -247,9 +247,9 @@ def lost_response_treated_as_failure() -> Iterator[None]:
 def unknown_outcome_deletes() -> Iterator[None]:
     """A commit that fails takes its files back, though its seal or its version may be there."""
 
-    async def commit_epoch(self: Any, user: Any, epoch: Any, reports: Any, **more: Any) -> Any:
+    async def commit_epoch(self: Any, query: Any, epoch: Any, reports: Any, **more: Any) -> Any:
         try:
-            return await real(self, user, epoch, reports, **more)
+            return await real(self, query, epoch, reports, **more)
         except LakecommitError:
             await self._reader._store.delete(_files(reports))
             raise
@@ -261,7 +261,7 @@ def unknown_outcome_deletes() -> Iterator[None]:
 
 @fault
 def abort_deletes_after_a_failed_commit() -> Iterator[None]:
-    async def abort_batch(self: Any, user: Any, reports: Any) -> None:
+    async def abort_batch(self: Any, query: Any, reports: Any) -> None:
         await self._reader._store.delete(_files(reports))
 
     with patch.object(table_committer.TableCommitter, "abort_batch", abort_batch, create=True):

@@ -164,7 +164,7 @@ class Overwriter:
         self._foreign = foreign
         self._number = 0
         # Is told which batch write is not in the table any more.
-        self.on_batch_lost: Callable[[str], None] = lambda user: None
+        self.on_batch_lost: Callable[[str], None] = lambda query: None
 
     def version_created(self, version: int) -> None:
         """Somebody has created a version: this one has seen the log before that, and has not yet put its own."""
@@ -203,9 +203,9 @@ class Overwriter:
         lost = log.batches.lost
         if log.version_rewritten(version, _lines(actions)):
             self._foreign.rows.add(row)
-        for user in sorted(log.batches.lost - lost):
+        for query in sorted(log.batches.lost - lost):
             if self._rng.random() < 0.6:
-                world.loop.at(world.loop.now + int(self._rng.random() ** 2 * MINUTE_MS), self.on_batch_lost, user)
+                world.loop.at(world.loop.now + int(self._rng.random() ** 2 * MINUTE_MS), self.on_batch_lost, query)
 
     def _is_ours(self, body: bytes) -> bool:
         """Whether a version is a stream's, a batch write's or a cleaner's of lakecommit."""

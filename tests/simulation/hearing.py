@@ -130,28 +130,28 @@ class Hearing:
         return dict.fromkeys((name for name, _ in self._first), -1)
 
     def told(self, listener: Bell, snapshot: CommittedSnapshot) -> None:
-        world, name, user = self._world, listener.name, snapshot.query
-        model, key = world.model, (name, user)
+        world, name, query = self._world, listener.name, snapshot.query
+        model, key = world.model, (name, query)
         first, last = snapshot.first_epoch, snapshot.last_epoch
-        what = f"epochs {first} to {last} of {user}"
+        what = f"epochs {first} to {last} of {query}"
         world.note(listener.process.name, "tells", None, f"{name} of {what}, version {snapshot.version}")
         world.count("snapshots told")
         if first < last:
             world.count("snapshots told of several epochs")
-        if not first <= last <= model.log.mark_at(user, min(snapshot.version, model.log.version)):
+        if not first <= last <= model.log.mark_at(query, min(snapshot.version, model.log.version)):
             raise Violation(f"{name} is told that version {snapshot.version} holds {what}, and it does not")
-        seals = [model.seals[user, epoch] for epoch in range(first, last + 1)]
+        seals = [model.seals[query, epoch] for epoch in range(first, last + 1)]
         totals = tuple(map(sum, zip(*(seal.totals for seal in seals), strict=True)))
         if (snapshot.files, snapshot.rows, snapshot.size_bytes) != totals:
             raise Violation(f"{name} is told something else of {what} than {totals} files, rows and bytes: {snapshot}")
         if micros_of(snapshot.watermark) != seals[-1].watermark_us:
             raise Violation(f"{name} is told the watermark {snapshot.watermark}, not {seals[-1].watermark_us} us")
-        again = range(first, min(last, listener.last.get(user, -1)) + 1)
-        if not all(model.log.was_committed_again(user, epoch) for epoch in again):
-            raise Violation(f"{name} is told of {what} after {listener.last[user]}, which it had listened to")
+        again = range(first, min(last, listener.last.get(query, -1)) + 1)
+        if not all(model.log.was_committed_again(query, epoch) for epoch in again):
+            raise Violation(f"{name} is told of {what} after {listener.last[query]}, which it had listened to")
         if any(epoch in self._told.get(key, ()) for epoch in range(first, last + 1)):
             world.count("epochs told again")
-        missed = self._owed(key, first - 1) - self._known(listener, user)
+        missed = self._owed(key, first - 1) - self._known(listener, query)
         if missed:
             raise Violation(f"{name} is told of {what} before {sorted(missed)}")
         self._told.setdefault(key, set()).update(range(first, last + 1))
@@ -179,14 +179,14 @@ class Hearing:
 
     def _begins(self, key: tuple[str, str], epoch: int) -> None:
         """A first place: what was released before there was one, nobody can tell of."""
-        model, user = self._world.model, key[1]
+        model, query = self._world.model, key[1]
         self._first[key] = epoch
-        for after in range(epoch + 1, model.log.marks.get(user, -1) + 1):
-            if not self._is_kept(user, after) or model.missing_manifest(model.seals[user, after]) is not None:
+        for after in range(epoch + 1, model.log.marks.get(query, -1) + 1):
+            if not self._is_kept(query, after) or model.missing_manifest(model.seals[query, after]) is not None:
                 self._excused.setdefault(key, set()).add(after)
 
-    def _is_kept(self, user: str, epoch: int) -> bool:
-        seal = self._world.model.stored_seals.get((user, epoch))
+    def _is_kept(self, query: str, epoch: int) -> bool:
+        seal = self._world.model.stored_seals.get((query, epoch))
         return seal is not None and seal.counts
 
     def place_deleted(self, path: str) -> None:
@@ -201,40 +201,40 @@ class Hearing:
         stored = self._places.get(key)
         return stored[max(stored)] if stored else None
 
-    def released(self, who: Process | None, user: str, epoch: int) -> None:
+    def released(self, who: Process | None, query: str, epoch: int) -> None:
         """What a listener is owed stays until its durable place is past it, if whoever deletes knows of it."""
         now = self._world.loop.now
-        for (name, query), first in self._first.items():
-            if query != user or epoch <= first or epoch in self._excused.get((name, user), ()):
+        for (name, heard), first in self._first.items():
+            if heard != query or epoch <= first or epoch in self._excused.get((name, query), ()):
                 continue
             since_ms = None if who is None else who.listeners.get(name)
             # Where the chain is cut, nobody can tell of what lies before.
             is_known = since_ms is not None and not 0 <= now - LATEST_EFFECT_MS < since_ms
-            if not is_known or not self._is_kept(user, epoch + 1):
-                self._excused.setdefault((name, user), set()).add(epoch)
-            elif (place := self.place_of((name, user))) is None or place < epoch:
-                raise Violation(f"epoch {epoch} of {user} is released, and the place of {name} is {place}")
+            if not is_known or not self._is_kept(query, epoch + 1):
+                self._excused.setdefault((name, query), set()).add(epoch)
+            elif (place := self.place_of((name, query))) is None or place < epoch:
+                raise Violation(f"epoch {epoch} of {query} is released, and the place of {name} is {place}")
 
-    def committed(self, who: Process | None, user: str) -> None:
+    def committed(self, who: Process | None, query: str) -> None:
         """Nothing of a query is committed before those who listen from the start have a place in it."""
         for name, since_ms in {} if who is None else who.listeners.items():
-            if since_ms < 0 and (name, user) not in self._first:
-                raise Violation(f"an epoch of {user} is committed before {name} has a place in it")
+            if since_ms < 0 and (name, query) not in self._first:
+                raise Violation(f"an epoch of {query} is committed before {name} has a place in it")
 
-    def check_end(self, user: str) -> None:
-        mark = self._world.model.log.marks.get(user, -1)
+    def check_end(self, query: str) -> None:
+        mark = self._world.model.log.marks.get(query, -1)
         for name in NAMES[: self._world.profile.listeners]:
-            key = (name, user)
+            key = (name, query)
             if self.place_of(key) != mark:
-                raise Violation(f"the place of {name} in {user} is {self.place_of(key)} at the end, not {mark}")
+                raise Violation(f"the place of {name} in {query} is {self.place_of(key)} at the end, not {mark}")
             missed = self._owed(key, mark) - self._told.get(key, set())
             if missed:
-                raise Violation(f"{name} was never told of epochs {sorted(missed)} of {user}")
+                raise Violation(f"{name} was never told of epochs {sorted(missed)} of {query}")
             self._world.count("listeners that were told everything", int(key in self._first))
 
     def _owed(self, key: tuple[str, str], end: int) -> set[int]:
         return set(range(self._first.get(key, end) + 1, end + 1)) - self._excused.get(key, set())
 
-    def _known(self, listener: Bell, user: str) -> set[int]:
-        known = listener.knows(user)
-        return self._told.get((listener.name, user), set()) if known is None else known
+    def _known(self, listener: Bell, query: str) -> set[int]:
+        known = listener.knows(query)
+        return self._told.get((listener.name, query), set()) if known is None else known

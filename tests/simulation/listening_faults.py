@@ -100,7 +100,7 @@ def place_written_over() -> Iterator[None]:
     """One object for all places, as long as nobody comes late."""
 
     async def create(self: Any, store: Any, number: int, body: bytes) -> None:
-        await store.put(places.layout.place_path(self._user, self._name, 0), body)
+        await store.put(places.layout.place_path(self._query, self._name, 0), body)
 
     with patch.object(places.StoredPlaces, "_create", create):
         yield
@@ -117,8 +117,8 @@ def state_not_restored() -> Iterator[None]:
 
 @fault
 def told_from_the_store_with_one_epoch_too_few() -> Iterator[None]:
-    async def stored(self: Any, store: Any, user: Any, links: Any, version: int) -> Any:
-        return await real(self, store, user, links[-1:], version)
+    async def stored(self: Any, store: Any, query: Any, links: Any, version: int) -> Any:
+        return await real(self, store, query, links[-1:], version)
 
     real = delivery.Teller.stored
     with patch.object(delivery.Teller, "stored", stored):

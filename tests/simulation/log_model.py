@@ -51,40 +51,40 @@ class LogModel:
         self.lost: set[tuple[str, int]] = set()
         self._again_ms: dict[tuple[str, int], int] = {}
 
-    def mark_at(self, user: str, version: int) -> int:
-        """The mark of `user` as of `version`."""
-        return max((mark for number, mark, _ in self._history.get(user, ()) if number <= version), default=-1)
+    def mark_at(self, query: str, version: int) -> int:
+        """The mark of `query` as of `version`."""
+        return max((mark for number, mark, _ in self._history.get(query, ()) if number <= version), default=-1)
 
-    def epoch_done_ms(self, user: str, epoch: int) -> int | None:
+    def epoch_done_ms(self, query: str, epoch: int) -> int | None:
         """When the snapshot that holds `epoch` was made, as it says itself: it may have landed later."""
-        if (user, epoch) in self.lost:
+        if (query, epoch) in self.lost:
             return None
-        if (user, epoch) in self._again_ms:
-            return self._again_ms[user, epoch]
-        return next((at for _, mark, at in self._history.get(user, ()) if mark >= epoch), None)
+        if (query, epoch) in self._again_ms:
+            return self._again_ms[query, epoch]
+        return next((at for _, mark, at in self._history.get(query, ()) if mark >= epoch), None)
 
-    def was_committed_again(self, user: str, epoch: int) -> bool:
+    def was_committed_again(self, query: str, epoch: int) -> bool:
         """Whether the epoch is in a second version, since the first was written over."""
-        return (user, epoch) in self._again_ms
+        return (query, epoch) in self._again_ms
 
-    def mark_in(self, user: str, version: int) -> int | None:
+    def mark_in(self, query: str, version: int) -> int | None:
         """The mark that `version` sets."""
-        return next((mark for number, mark, _ in self._history.get(user, ()) if number == version), None)
+        return next((mark for number, mark, _ in self._history.get(query, ()) if number == version), None)
 
     def forget_marks(self, before_ms: int) -> None:
         """The table expires marks that were set before this. Applications other than queries and fences set theirs
         anew each day, as it were: that one of them writes again what it has forgotten is its own affair."""
         for app, txn in list(self.txns.items()):
-            user = app.removeprefix(OWN)
-            if txn["lastUpdated"] < before_ms and ((user, 0) in self._model.epochs or user in self._model.batches):
+            query = app.removeprefix(OWN)
+            if txn["lastUpdated"] < before_ms and ((query, 0) in self._model.epochs or query in self._model.batches):
                 del self.txns[app]
-                self.once_forgotten.add(user)
+                self.once_forgotten.add(query)
                 self._world.note("foreign", "lets expire", None, f"the mark {txn['version']} of {app}")
                 self._world.count("marks expired")
 
-    def is_forgotten(self, user: str) -> bool:
-        """Whether the table has a mark of `user` no longer, though it had one."""
-        return user in self.once_forgotten and user not in self.txns
+    def is_forgotten(self, query: str) -> bool:
+        """Whether the table has a mark of `query` no longer, though it had one."""
+        return query in self.once_forgotten and query not in self.txns
 
     def version_created(self, number: int, body: bytes, who: Process | None) -> None:
         if number != self.version + 1:
@@ -135,15 +135,15 @@ class LogModel:
         for version, each in enumerate(self.bodies):
             self._replay(version, each)
         self.lost = {
-            (user, epoch)
-            for user, epoch in self.once_committed - self.given_up
-            if not self.ever_added.keys() >= set(self._model.seals[user, epoch].files)
+            (query, epoch)
+            for query, epoch in self.once_committed - self.given_up
+            if not self.ever_added.keys() >= set(self._model.seals[query, epoch].files)
         }
         self.batches.rewritten()
         self._model.watermarks.rewound(self.marks)
         if self.lost:
             self._world.count("times that epochs were lost")
-        if any(self.marks.get(user, -1) >= epoch for user, epoch in self.lost):
+        if any(self.marks.get(query, -1) >= epoch for query, epoch in self.lost):
             self._world.count("times that epochs were lost before the mark")
         return True
 
@@ -175,11 +175,11 @@ class LogModel:
         for app in marks.keys() & self._model.batches.keys():
             if self.is_forgotten(app):
                 del self.marks[app]
-        for user, (first, _) in info.get("lakecommit", {}).get("epochs", {}).items():
-            reached = self.marks.get(user, -1)
-            rows = any(self._model.epochs[user, epoch][1] for epoch in range(reached + 1))
-            if self.is_forgotten(user) and first <= reached and not rows:
-                self.marks[user] = self.marks[OWN + user] = first - 1
+        for query, (first, _) in info.get("lakecommit", {}).get("epochs", {}).items():
+            reached = self.marks.get(query, -1)
+            rows = any(self._model.epochs[query, epoch][1] for epoch in range(reached + 1))
+            if self.is_forgotten(query) and first <= reached and not rows:
+                self.marks[query] = self.marks[OWN + query] = first - 1
                 self._world.count("marks of empty epochs set again")
 
     def _removed(self, number: int, action: dict[str, Any]) -> None:
@@ -224,8 +224,8 @@ class LogModel:
             self.file_actions[path] = {"add": action}
             self.ever_added[path] = number
             if path not in self.foreign_files:
-                user = self._model.users_of[path]
-                by_epoch.setdefault((user, owner_of_data(path, user).epoch), []).append(path)
+                query = self._model.queries_of[path]
+                by_epoch.setdefault((query, owner_of_data(path, query).epoch), []).append(path)
         self._give_up(number, info)
         again = info.get("lakecommit", {}).get("replaced", {})
         if again:
@@ -235,11 +235,11 @@ class LogModel:
         self._check_batches(number, marks, by_epoch, info, who)
 
     def _give_up(self, number: int, info: dict[str, Any]) -> None:
-        for user, epochs in info.get("lakecommit", {}).get("discarded", {}).items():
+        for query, epochs in info.get("lakecommit", {}).get("discarded", {}).items():
             for epoch in epochs:
-                if not self._model.is_damaged(user, epoch):
-                    raise Violation(f"version {number} leaves out epoch {epoch} of {user}, whose files are there")
-                self.given_up.add((user, epoch))
+                if not self._model.is_damaged(query, epoch):
+                    raise Violation(f"version {number} leaves out epoch {epoch} of {query}, whose files are there")
+                self.given_up.add((query, epoch))
                 self._world.count("epochs given up")
 
     def _check_again(
@@ -250,48 +250,48 @@ class LogModel:
         again: dict[str, list[int]],
     ) -> None:
         """Exactly epochs that are lost, under marks that were reached once."""
-        for user, epochs in again.items():
-            mark = marks.get(user, -1)
-            if not (mark == marks.get(OWN + user) and mark >= max(epochs) and (user, mark) in self.once_committed):
-                raise Violation(f"version {number} commits epochs {epochs} of {user} again, under the marks {marks}")
+        for query, epochs in again.items():
+            mark = marks.get(query, -1)
+            if not (mark == marks.get(OWN + query) and mark >= max(epochs) and (query, mark) in self.once_committed):
+                raise Violation(f"version {number} commits epochs {epochs} of {query} again, under the marks {marks}")
             for epoch in epochs:
-                if (user, epoch) not in self.lost:
-                    raise Violation(f"version {number} commits epoch {epoch} of {user} again, which is not lost")
-                self._check_epoch(number, user, epoch, by_epoch)
+                if (query, epoch) not in self.lost:
+                    raise Violation(f"version {number} commits epoch {epoch} of {query} again, which is not lost")
+                self._check_epoch(number, query, epoch, by_epoch)
 
-    def _check_epoch(self, number: int, user: str, epoch: int, by_epoch: dict[tuple[str, int], list[str]]) -> None:
+    def _check_epoch(self, number: int, query: str, epoch: int, by_epoch: dict[tuple[str, int], list[str]]) -> None:
         model = self._model
-        seal = model.stored_seals.get((user, epoch))
+        seal = model.stored_seals.get((query, epoch))
         if seal is None or not seal.counts:
-            raise Violation(f"version {number} passes epoch {epoch} of {user}, which has no seal")
-        added = by_epoch.pop((user, epoch), [])
-        if (user, epoch) in self.given_up and not added:
-            if (user, epoch) in self.lost:
-                self._again_ms[user, epoch] = self._world.loop.now
-                self.lost.discard((user, epoch))
+            raise Violation(f"version {number} passes epoch {epoch} of {query}, which has no seal")
+        added = by_epoch.pop((query, epoch), [])
+        if (query, epoch) in self.given_up and not added:
+            if (query, epoch) in self.lost:
+                self._again_ms[query, epoch] = self._world.loop.now
+                self.lost.discard((query, epoch))
             return
         # Where its version was written over, somebody may have compacted some of its files before.
         there = [path for path in model.files_of(seal) if path in self.ever_added and path not in added]
-        if there and (user, epoch) not in self.once_committed:
-            raise Violation(f"version {number} leaves out files of epoch {epoch} of {user}: {there}")
+        if there and (query, epoch) not in self.once_committed:
+            raise Violation(f"version {number} leaves out files of epoch {epoch} of {query}: {there}")
         if sorted([*added, *there]) != sorted(model.files_of(seal)):
-            raise Violation(f"version {number} adds other files of epoch {epoch} of {user} than were sealed")
+            raise Violation(f"version {number} adds other files of epoch {epoch} of {query} than were sealed")
         rows = {row for path in added for row in self.live[path]}
         rows |= {row for path in there for row in rows_of(self._world.objects.bodies[path][0])}
-        if rows != model.epochs[user, epoch][1]:
-            raise Violation(f"version {number} adds other rows of epoch {epoch} of {user} than were planned")
+        if rows != model.epochs[query, epoch][1]:
+            raise Violation(f"version {number} adds other rows of epoch {epoch} of {query} than were planned")
         self._world.count("epochs committed")
-        if (user, epoch) in self.once_committed:
-            self._again_ms[user, epoch] = self._world.loop.now
-        self.once_committed.add((user, epoch))
-        self.lost.discard((user, epoch))
+        if (query, epoch) in self.once_committed:
+            self._again_ms[query, epoch] = self._world.loop.now
+        self.once_committed.add((query, epoch))
+        self.lost.discard((query, epoch))
 
-    def _first_of(self, user: str, info: dict[str, Any]) -> int:
+    def _first_of(self, query: str, info: dict[str, Any]) -> int:
         """The first epoch of a run: the one after the mark, unless that has gone back with versions that were written
         over, which whoever commits need not know yet."""
-        first = self.marks.get(user, -1) + 1
-        said: int = info["lakecommit"]["epochs"].get(user, [first])[0]
-        return said if all((user, epoch) in self.once_committed for epoch in range(first, said)) else first
+        first = self.marks.get(query, -1) + 1
+        said: int = info["lakecommit"]["epochs"].get(query, [first])[0]
+        return said if all((query, epoch) in self.once_committed for epoch in range(first, said)) else first
 
     def _check_streams(
         self, number: int, marks: dict[str, int], by_epoch: dict[tuple[str, int], list[str]], info: dict[str, Any]
@@ -302,26 +302,30 @@ class LogModel:
         for app, mark in marks.items():
             if mark <= self.marks.get(app, -1) and not (app in kept and mark == self.marks[app]):
                 raise Violation(f"version {number} moves the mark of {app} from {self.marks.get(app)} to {mark}")
-            user = app.removeprefix(OWN)
-            if (user, 0) not in model.epochs:
+            query = app.removeprefix(OWN)
+            if (query, 0) not in model.epochs:
                 continue
-            if marks.get(user) != mark or marks.get(OWN + user) != mark:
-                raise Violation(f"version {number} moves one of the two marks of {user} without the other")
-            if app != user:
+            if marks.get(query) != mark or marks.get(OWN + query) != mark:
+                raise Violation(f"version {number} moves one of the two marks of {query} without the other")
+            if app != query:
                 continue
-            for epoch in range(self._first_of(user, info), mark + 1):
-                self._check_epoch(number, user, epoch, by_epoch)
+            for epoch in range(self._first_of(query, info), mark + 1):
+                self._check_epoch(number, query, epoch, by_epoch)
 
     def _check_runs(self, number: int, marks: dict[str, int], info: dict[str, Any], who: Process | None) -> None:
         """What a version says of the runs in it, and whether it was time for it."""
         model = self._model
-        runs = {user: (self._first_of(user, info), mark) for user, mark in marks.items() if (user, 0) in model.epochs}
+        runs = {
+            query: (self._first_of(query, info), mark) for query, mark in marks.items() if (query, 0) in model.epochs
+        }
         if not runs:
             return
         details = info["lakecommit"]
-        if details["epochs"] != {user: list(run) for user, run in runs.items()}:
+        if details["epochs"] != {query: list(run) for query, run in runs.items()}:
             raise Violation(f"version {number} has {runs} and speaks of {details['epochs']}")
-        model.watermarks.committed(number, {user: last for user, (_, last) in runs.items()}, details.get("watermarks"))
+        model.watermarks.committed(
+            number, {query: last for query, (_, last) in runs.items()}, details.get("watermarks")
+        )
         self._check_size(number, runs)
         if len(runs) > 1:
             self._world.count("snapshots of two queries")
@@ -332,27 +336,29 @@ class LogModel:
         troubled = troubled or self._world.vacuum_on
         if who is not None and not troubled:
             passed_over(who, runs)
-        for user, (first, last) in runs.items():
-            model.hearing.committed(who, user)
-            run = None if who is None else who.runs.get(user)
+        for query, (first, last) in runs.items():
+            model.hearing.committed(who, query)
+            run = None if who is None else who.runs.get(query)
             if run is None:
                 continue
             if info.get("userMetadata") not in run.metadata_of_a_version():
-                raise Violation(f"version {number} has the metadata of another query than {user}")
-            run.committed(Load.of(model.seals[user, epoch] for epoch in range(first, last + 1)))
+                raise Violation(f"version {number} has the metadata of another query than {query}")
+            run.committed(Load.of(model.seals[query, epoch] for epoch in range(first, last + 1)))
 
     def _check_size(self, number: int, runs: dict[str, tuple[int, int]]) -> None:
         """A snapshot of several epochs is bounded; an epoch is never split."""
         model, limit = self._model, self._world.profile.snapshot_files
         load = Load.of(
-            model.seals[user, epoch] for user, (first, last) in runs.items() for epoch in range(first, last + 1)
+            model.seals[query, epoch] for query, (first, last) in runs.items() for epoch in range(first, last + 1)
         )
-        again = any((user, epoch) in self._again_ms for user, (first, last) in runs.items() for epoch in (first, last))
+        again = any(
+            (query, epoch) in self._again_ms for query, (first, last) in runs.items() for epoch in (first, last)
+        )
         if load.files > limit and load.epochs > 1 and not again:
             raise Violation(f"version {number} adds {load}, though {limit} files are enough")
         if not load.files:
             self._world.count("snapshots without files")
-        if any((user, last + 1) in model.seals for user, (_, last) in runs.items()):
+        if any((query, last + 1) in model.seals for query, (_, last) in runs.items()):
             self._world.count("snapshots that left something pending")
 
     def _check_batches(
@@ -363,10 +369,10 @@ class LogModel:
         info: dict[str, Any],
         who: Process | None,
     ) -> None:
-        for (user, epoch), added in by_epoch.items():
-            if user not in self._model.batches:
-                raise Violation(f"version {number} adds files of epoch {epoch} of {user} without moving its mark")
-            self.batches.check_files(number, user, added, info, who)
+        for (query, epoch), added in by_epoch.items():
+            if query not in self._model.batches:
+                raise Violation(f"version {number} adds files of epoch {epoch} of {query} without moving its mark")
+            self.batches.check_files(number, query, added, info, who)
         txn_id = info.get("txnId")
         if txn_id in self._model.batches and info.get("operation") == "WRITE":
             added = [path for paths in by_epoch.values() for path in paths]

@@ -35,7 +35,7 @@ class Model:
         self.manifests: dict[str, ManifestRecord] = {}
         # Path of a data file -> the path of the manifest that names it, for manifests that are there.
         self.named: dict[str, str] = {}
-        self.users_of: dict[str, str] = {}
+        self.queries_of: dict[str, str] = {}
         # Seals that are stored, and for each epoch the one that counts, whether it is still stored or not.
         self.stored_seals: dict[tuple[str, int], SealRecord] = {}
         self.seals: dict[tuple[str, int], SealRecord] = {}
@@ -51,85 +51,85 @@ class Model:
 
     # What the simulated Spark says it will do.
 
-    def expect_epoch(self, user: str, epoch: int, offsets: str, rows: range) -> None:
-        self.epochs[user, epoch] = (offsets, frozenset(rows))
+    def expect_epoch(self, query: str, epoch: int, offsets: str, rows: range) -> None:
+        self.epochs[query, epoch] = (offsets, frozenset(rows))
 
-    def expect_batch(self, user: str, rows: list[int]) -> None:
-        self.batches[user] = frozenset(rows)
+    def expect_batch(self, query: str, rows: list[int]) -> None:
+        self.batches[query] = frozenset(rows)
 
-    def batch_commit_begins(self, user: str) -> None:
-        self.commits_begun.add(user)
+    def batch_commit_begins(self, query: str) -> None:
+        self.commits_begun.add(query)
 
     # What was answered.
 
-    def epoch_committed(self, user: str, epoch: int, version: int | None, pending: bool) -> None:
+    def epoch_committed(self, query: str, epoch: int, version: int | None, pending: bool) -> None:
         """`commit_epoch` returned: the epoch is sealed, once, and in the table, without rows or said to be pending."""
-        mark = self.log.marks.get(user, -1)
+        mark = self.log.marks.get(query, -1)
         if mark >= epoch:
-            if version is not None and self.log.mark_at(user, version) < epoch:
-                raise Violation(f"epoch {epoch} of {user} is said to be in version {version}, and is not")
+            if version is not None and self.log.mark_at(query, version) < epoch:
+                raise Violation(f"epoch {epoch} of {query} is said to be in version {version}, and is not")
             return
-        if (user, epoch) not in self.seals:
-            raise Violation(f"epoch {epoch} of {user} is said to be sealed and has no seal")
-        if (user, epoch) in self.log.once_committed:
+        if (query, epoch) not in self.seals:
+            raise Violation(f"epoch {epoch} of {query} is said to be sealed and has no seal")
+        if (query, epoch) in self.log.once_committed:
             # Its version was written over since.
             return
         if pending and version is None:
             return
-        left = [each for each in range(mark + 1, epoch + 1) if (user, each) not in self.log.once_committed]
-        if version is not None or any(self.epochs[user, each][1] for each in left):
-            raise Violation(f"epoch {epoch} of {user} is said to be committed, but the mark is at {mark}")
+        left = [each for each in range(mark + 1, epoch + 1) if (query, each) not in self.log.once_committed]
+        if version is not None or any(self.epochs[query, each][1] for each in left):
+            raise Violation(f"epoch {epoch} of {query} is said to be committed, but the mark is at {mark}")
 
-    def spark_logs(self, user: str, epoch: int) -> None:
+    def spark_logs(self, query: str, epoch: int) -> None:
         """Spark's commit log is about to have the epoch, so that it is never run again."""
-        if (user, epoch) not in self.seals:
-            raise Violation(f"epoch {epoch} of {user} is logged by Spark, and nobody has sealed it")
+        if (query, epoch) not in self.seals:
+            raise Violation(f"epoch {epoch} of {query} is logged by Spark, and nobody has sealed it")
 
     def drained(self, process: Process) -> None:
         """`drain` returned: nothing that the process has sealed is pending."""
-        for user in process.runs:
-            self.all_committed(process, user, "drained")
+        for query in process.runs:
+            self.all_committed(process, query, "drained")
 
-    def all_committed(self, process: Process, user: str, when: str) -> None:
-        mark = self.log.marks.get(user, -1)
-        newest = max((epoch for name, epoch in self.sealed_by.get(process.name, ()) if name == user), default=-1)
-        epochs = [epoch for epoch in range(mark + 1, newest + 1) if (user, epoch) not in self.log.once_committed]
-        pending = [epoch for epoch in epochs if self.seals[user, epoch].files]
+    def all_committed(self, process: Process, query: str, when: str) -> None:
+        mark = self.log.marks.get(query, -1)
+        newest = max((epoch for name, epoch in self.sealed_by.get(process.name, ()) if name == query), default=-1)
+        epochs = [epoch for epoch in range(mark + 1, newest + 1) if (query, epoch) not in self.log.once_committed]
+        pending = [epoch for epoch in epochs if self.seals[query, epoch].files]
         if pending:
-            raise Violation(f"{process.name} has sealed epochs {pending} of {user}, said {when} to be committed")
+            raise Violation(f"{process.name} has sealed epochs {pending} of {query}, said {when} to be committed")
 
-    def told(self, user: str, epoch: int, version: int) -> None:
+    def told(self, query: str, epoch: int, version: int) -> None:
         """A listener is told of a snapshot."""
-        if self.log.mark_in(user, version) != epoch:
-            raise Violation(f"version {version} is said to bring {user} to epoch {epoch}")
+        if self.log.mark_in(query, version) != epoch:
+            raise Violation(f"version {version} is said to bring {query} to epoch {epoch}")
 
-    def load(self, user: str) -> Load:
+    def load(self, query: str) -> Load:
         """What is sealed and not committed."""
-        first, epochs = self.log.marks.get(user, -1) + 1, []
-        while (user, first + len(epochs)) in self.seals:
-            epochs.append(self.seals[user, first + len(epochs)])
-        return Load.of(each for each in epochs if (user, each.epoch) not in self.log.once_committed)
+        first, epochs = self.log.marks.get(query, -1) + 1, []
+        while (query, first + len(epochs)) in self.seals:
+            epochs.append(self.seals[query, first + len(epochs)])
+        return Load.of(each for each in epochs if (query, each.epoch) not in self.log.once_committed)
 
-    def has_lost(self, user: str) -> bool:
+    def has_lost(self, query: str) -> bool:
         """Whether epochs were in a version that was written over, and are not in the table again."""
-        return any(name == user for name, _ in self.log.lost)
+        return any(name == query for name, _ in self.log.lost)
 
-    def is_pending(self, user: str, last: int) -> bool:
+    def is_pending(self, query: str, last: int) -> bool:
         """Whether an epoch with rows up to `last` is sealed and not committed."""
-        epochs = range(self.log.marks.get(user, -1) + 1, last + 1)
-        return any(self.seals[user, epoch].files for epoch in epochs if (user, epoch) in self.seals)
+        epochs = range(self.log.marks.get(query, -1) + 1, last + 1)
+        return any(self.seals[query, epoch].files for epoch in epochs if (query, epoch) in self.seals)
 
-    def newest_pending(self, user: str) -> int | None:
-        mark = self.log.marks.get(user, -1)
-        return max((epoch for name, epoch in self.seals if name == user and epoch > mark), default=None)
+    def newest_pending(self, query: str) -> int | None:
+        mark = self.log.marks.get(query, -1)
+        return max((epoch for name, epoch in self.seals if name == query and epoch > mark), default=None)
 
-    def backlogs_left(self, user: str, epoch: int) -> list[dict[str, int]]:
+    def backlogs_left(self, query: str, epoch: int) -> list[dict[str, int]]:
         """What the newest seal says of the backlog, for a run that begins with `epoch`: that one may be sealed."""
-        seals = [self.seals[user, each] for each in (epoch - 1, epoch) if (user, each) in self.seals]
+        seals = [self.seals[query, each] for each in (epoch - 1, epoch) if (query, each) in self.seals]
         return [json.loads(seal.backlog) if seal.backlog else {} for seal in seals] or [{}]
 
-    def batch_committed(self, user: str) -> None:
-        self.log.batches.answered(user)
+    def batch_committed(self, query: str) -> None:
+        self.log.batches.answered(query)
 
     # What happens in the store.
 
@@ -155,7 +155,7 @@ class Model:
                 self.log.version_created(number, body, None if late else who)
         elif not path.startswith(STATE):
             if who is not None:
-                self.users_of.setdefault(path, self._user_naming(path))
+                self.queries_of.setdefault(path, self._query_naming(path))
         elif "/seals/" in path:
             if before is None:
                 self._sealed(path, body, who, late=late)
@@ -181,44 +181,44 @@ class Model:
 
     # The parts.
 
-    def _user_naming(self, path: str) -> str:
+    def _query_naming(self, path: str) -> str:
         manifest = self.manifests.get(self.named.get(path, ""))
-        return manifest.owner.user if manifest is not None else self.users_of.get(path, "")
+        return manifest.owner.query if manifest is not None else self.queries_of.get(path, "")
 
     def _manifest_written(self, path: str, body: bytes) -> None:
         record = read_manifest(path, body, self._world.loop.now)
         self.manifests[path] = record
         for file in record.files:
             self.named[file] = path
-            self.users_of[file] = record.owner.user
-            if owner_of_data(file, record.owner.user) != record.owner:
+            self.queries_of[file] = record.owner.query
+            if owner_of_data(file, record.owner.query) != record.owner:
                 raise Violation(f"{path} names a file of another attempt: {file}")
 
     def _sealed(self, path: str, body: bytes, who: Process | None, *, late: bool) -> None:
         seal = read_seal(path, body)
-        key = (seal.user, seal.epoch)
+        key = (seal.query, seal.epoch)
         self._world.count("epochs sealed")
         self.stored_seals[key] = seal
-        seal.counts = seal.epoch > self.log.marks.get(seal.user, -1)
+        seal.counts = seal.epoch > self.log.marks.get(seal.query, -1)
         if not seal.counts:
             self._world.count("seals created again after a release")
             return
         if key in self.seals:
-            raise Violation(f"epoch {seal.epoch} of {seal.user} is sealed a second time while it is pending")
+            raise Violation(f"epoch {seal.epoch} of {seal.query} is sealed a second time while it is pending")
         self.seals[key] = seal
         self._check_chain(seal)
         offsets, _ = self.epochs[key]
         if seal.offsets is not None and seal.offsets != offsets:
-            raise Violation(f"epoch {seal.epoch} of {seal.user} is sealed with offsets {seal.offsets}, not {offsets}")
+            raise Violation(f"epoch {seal.epoch} of {seal.query} is sealed with offsets {seal.offsets}, not {offsets}")
         seal.files = self.files_of(seal)
-        run = None if who is None else who.runs.get(seal.user)
+        run = None if who is None else who.runs.get(seal.query)
         self._check_totals(seal)
         self.watermarks.sealed(seal, 0 if run is None else run.delay_us)
         if late or who is None:
             return
         self.sealed_by.setdefault(who.name, set()).add(key)
         if run is not None:
-            run.sealed(seal, self.load(seal.user))
+            run.sealed(seal, self.load(seal.query))
 
     def _check_totals(self, seal: SealRecord) -> None:
         bodies = [self.body_of(file) for file in seal.files]
@@ -234,12 +234,12 @@ class Model:
         if seal.epoch == 0:
             expected = None
         else:
-            before = self.seals.get((seal.user, seal.epoch - 1))
+            before = self.seals.get((seal.query, seal.epoch - 1))
             if before is None:
-                raise Violation(f"epoch {seal.epoch} of {seal.user} is sealed, and the one before is not")
+                raise Violation(f"epoch {seal.epoch} of {seal.query} is sealed, and the one before is not")
             expected = before.digest
         if seal.previous != expected:
-            raise Violation(f"the seal of epoch {seal.epoch} of {seal.user} does not lead to the one before")
+            raise Violation(f"the seal of epoch {seal.epoch} of {seal.query} does not lead to the one before")
 
     def files_of(self, seal: SealRecord) -> tuple[str, ...]:
         """2. complete before reported: all that the winners named is stored when the epoch is sealed, and while it
@@ -264,15 +264,15 @@ class Model:
         stored = self._world.objects.bodies
         return stored[file][0] if file in stored else self.vacuumed[file]
 
-    def is_damaged(self, user: str, epoch: int) -> bool:
+    def is_damaged(self, query: str, epoch: int) -> bool:
         """Whether a vacuum has taken files of an epoch that is sealed."""
-        seal = self.seals.get((user, epoch))
+        seal = self.seals.get((query, epoch))
         return seal is not None and any(file in self.vacuumed for file in seal.files)
 
-    def damaged(self, user: str) -> list[int]:
+    def damaged(self, query: str) -> list[int]:
         """Epochs that are pending and cannot be committed."""
-        mark = self.log.marks.get(user, -1)
-        return [epoch for name, epoch in self.seals if name == user and epoch > mark and self.is_damaged(user, epoch)]
+        mark = self.log.marks.get(query, -1)
+        return [epoch for name, epoch in self.seals if name == query and epoch > mark and self.is_damaged(query, epoch)]
 
     def missing_manifest(self, seal: SealRecord) -> str | None:
         """One that the seal names and that is not there, if there is such a one."""
@@ -287,13 +287,13 @@ class Model:
             # Not ours to judge, as long as no version names it.
             self.vacuumed[path] = self._world.objects.bodies[path][0]
             return
-        user = self.users_of.get(path)
-        if user is None:
+        query = self.queries_of.get(path)
+        if query is None:
             raise Violation(f"a file is deleted that no manifest ever named: {path}")
-        owner = owner_of_data(path, user)
-        seal = self.seals.get((owner.user, owner.epoch))
-        pending = owner.epoch > self.log.marks.get(owner.user, -1)
-        if seal is not None and (pending or (owner.user, owner.epoch) in self.log.lost) and seal.names(owner):
+        owner = owner_of_data(path, query)
+        seal = self.seals.get((owner.query, owner.epoch))
+        pending = owner.epoch > self.log.marks.get(owner.query, -1)
+        if seal is not None and (pending or (owner.query, owner.epoch) in self.log.lost) and seal.names(owner):
             raise Violation(f"a file of a pending epoch is deleted: {path}")
         if who is not None and who.attempt == owner.attempt:
             self._world.count("files that their own attempt took back")
@@ -304,11 +304,11 @@ class Model:
 
     def _has_lost(self, owner: Owner, seal: SealRecord | None, pending: bool) -> bool:
         """Whether the attempt's files can never be committed."""
-        if owner.user in self.batches:
-            known = owner.user in self.log.batches.written or owner.user in self.log.batches.fenced
-            return known or owner.user not in self.commits_begun
+        if owner.query in self.batches:
+            known = owner.query in self.log.batches.written or owner.query in self.log.batches.fenced
+            return known or owner.query not in self.commits_begun
         if pending:
-            return seal is not None and (owner.user, owner.epoch) in self.stored_seals
+            return seal is not None and (owner.query, owner.epoch) in self.stored_seals
         return True
 
     def _manifest_deleted(self, path: str, who: Process | None) -> None:
@@ -316,34 +316,34 @@ class Model:
         for file in record.files:
             self.named.pop(file, None)
         owner, now = record.owner, self._world.loop.now
-        if owner.user in self.batches:
+        if owner.query in self.batches:
             return
         # 9. released when covered
-        version_ms = self.log.epoch_done_ms(owner.user, owner.epoch)
+        version_ms = self.log.epoch_done_ms(owner.query, owner.epoch)
         if version_ms is None:
             raise Violation(f"a manifest of an epoch that is in no snapshot is deleted: {path}")
         if now < version_ms + 2 * DEADLINE_MS:
             raise Violation(f"a manifest is deleted within twice the deadline of its epoch's snapshot: {path}")
-        if (owner.user, owner.epoch + 1) not in self.seals:
+        if (owner.query, owner.epoch + 1) not in self.seals:
             raise Violation(f"a manifest is deleted although the next epoch has not arrived: {path}")
-        if self.seals[owner.user, owner.epoch].names(owner):
-            self.hearing.released(who, owner.user, owner.epoch)
+        if self.seals[owner.query, owner.epoch].names(owner):
+            self.hearing.released(who, owner.query, owner.epoch)
 
     def _seal_deleted(self, path: str, who: Process | None) -> None:
-        user, epoch = seal_epoch(path)
-        seal = self.stored_seals.pop((user, epoch))
-        newest = max((each for name, each in self.stored_seals if name == user), default=-1)
+        query, epoch = seal_epoch(path)
+        seal = self.stored_seals.pop((query, epoch))
+        newest = max((each for name, each in self.stored_seals if name == query), default=-1)
         if epoch > newest:
-            raise Violation(f"the newest seal of {user} is deleted: {path}")
-        if self.log.epoch_done_ms(user, epoch) is None:
+            raise Violation(f"the newest seal of {query} is deleted: {path}")
+        if self.log.epoch_done_ms(query, epoch) is None:
             raise Violation(f"the seal of an epoch that is in no snapshot is deleted: {path}")
         named = [
             record.owner
             for record in self.manifests.values()
-            if (record.owner.user, record.owner.epoch) == (user, epoch)
+            if (record.owner.query, record.owner.epoch) == (query, epoch)
         ]
         # 6. the seal outlives every manifest of its epoch, above all the winners'
         if seal.counts and any(seal.names(owner) for owner in named):
             raise Violation(f"a seal is deleted before the manifests of its winners: {path}")
         if seal.counts:
-            self.hearing.released(who, user, epoch)
+            self.hearing.released(who, query, epoch)

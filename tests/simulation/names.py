@@ -12,7 +12,7 @@ from lakecommit.state import codec
 class Owner:
     """The attempt that an object belongs to."""
 
-    user: str
+    query: str
     epoch: int
     task: int
     attempt: str
@@ -34,7 +34,7 @@ class SealRecord:
     `totals` are the files, rows and bytes that it speaks of.
     """
 
-    user: str
+    query: str
     epoch: int
     digest: bytes
     previous: bytes | None
@@ -50,7 +50,7 @@ class SealRecord:
     def manifests_of(self, task: int) -> list[str]:
         """The paths of the manifests of a winner."""
         attempt, count, _ = self.winners[task]
-        path = f"_lakecommit/users/{self.user}/writers/{self.epoch:020d}/{task}-{attempt}"
+        path = f"_lakecommit/users/{self.query}/writers/{self.epoch:020d}/{task}-{attempt}"
         return [f"{path}-{number}.avro" if number else f"{path}.avro" for number in range(count)]
 
     def names(self, owner: Owner) -> bool:
@@ -59,28 +59,28 @@ class SealRecord:
 
 
 def owner_of_manifest(path: str) -> tuple[Owner, int]:
-    """`_lakecommit/users/<user>/writers/<epoch>/<task>-<attempt>[-<n>].avro`"""
-    _, _, user, _, epoch, name = path.split("/")
+    """`_lakecommit/users/<query>/writers/<epoch>/<task>-<attempt>[-<n>].avro`"""
+    _, _, query, _, epoch, name = path.split("/")
     task, attempt, *number = name.removesuffix(".avro").split("-")
-    return Owner(user, int(epoch), int(task), attempt), int(number[0]) if number else 0
+    return Owner(query, int(epoch), int(task), attempt), int(number[0]) if number else 0
 
 
-def owner_of_data(path: str, user: str) -> Owner:
+def owner_of_data(path: str, query: str) -> Owner:
     """`<epoch>-<task>-<attempt>-<n>.parquet`"""
     epoch, task, attempt, _ = path.rpartition("/")[2].split("-")
-    return Owner(user, int(epoch), int(task), attempt)
+    return Owner(query, int(epoch), int(task), attempt)
 
 
 def seal_epoch(path: str) -> tuple[str, int]:
-    """`_lakecommit/users/<user>/seals/<epoch>.avro`"""
-    _, _, user, _, name = path.split("/")
-    return user, int(name.removesuffix(".avro"))
+    """`_lakecommit/users/<query>/seals/<epoch>.avro`"""
+    _, _, query, _, name = path.split("/")
+    return query, int(name.removesuffix(".avro"))
 
 
 def listener_of(path: str) -> tuple[tuple[str, str], int]:
-    """`_lakecommit/users/<user>/listeners/<name>/<number>.json`, as (name, user) and number"""
-    _, _, user, _, name, number = path.split("/")
-    return (name, user), int(number.removesuffix(".json"))
+    """`_lakecommit/users/<query>/listeners/<name>/<number>.json`, as (name, user) and number"""
+    _, _, query, _, name, number = path.split("/")
+    return (name, query), int(number.removesuffix(".json"))
 
 
 def micros_of(moment: datetime | None) -> int | None:
@@ -96,13 +96,13 @@ def read_manifest(path: str, body: bytes, now_ms: int) -> ManifestRecord:
 
 
 def read_seal(path: str, body: bytes) -> SealRecord:
-    user, epoch = seal_epoch(path)
+    query, epoch = seal_epoch(path)
     record = codec.SEAL.decode(body, path)
     winners = {each["task"]: (each["attempt"], each["manifests"], each["digest"]) for each in record["winners"]}
-    if (record["user"], record["epoch"]) != (user, epoch):
+    if (record["user"], record["epoch"]) != (query, epoch):
         raise ValueError(f"{path} is of another epoch")
     return SealRecord(
-        user=user,
+        query=query,
         epoch=epoch,
         digest=codec.digest_of([body]),
         previous=record["previous"],

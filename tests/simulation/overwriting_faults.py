@@ -58,9 +58,9 @@ def etags_not_compared() -> Iterator[None]:
 def committed_again_without_asking_the_log() -> Iterator[None]:
     """Somebody may have compacted the files, or committed them again."""
 
-    async def judge(store: Any, table_format: Any, versions: Any, user: Any, done: Any, table: Any) -> Any:
+    async def judge(store: Any, table_format: Any, versions: Any, query: Any, done: Any, table: Any) -> Any:
         with patch.object(table_format.__class__, "ever_named_files", named_nothing):
-            return await real(store, table_format, versions, user, done, table)
+            return await real(store, table_format, versions, query, done, table)
 
     async def named_nothing(self: Any, paths: Any) -> frozenset[str]:
         return frozenset()

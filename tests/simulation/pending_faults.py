@@ -26,12 +26,12 @@ from .faults import all_of, fault
 def _runs_as(memory: Any, changed: Any) -> Iterator[None]:
     """Runs look like this for a while; whatever happens to them meanwhile stays."""
     before = dict(memory._runs)
-    lies = {user: changed(user, run) for user, run in before.items()}
+    lies = {query: changed(query, run) for query, run in before.items()}
     memory._runs.update(lies)
     try:
         yield
     finally:
-        memory._runs.update({user: before[user] for user, lie in lies.items() if memory._runs.get(user) is lie})
+        memory._runs.update({query: before[query] for query, lie in lies.items() if memory._runs.get(query) is lie})
 
 
 @fault
@@ -105,8 +105,8 @@ def run_split_inside_an_epoch() -> Iterator[None]:
 
 @fault
 def grouped_run_without_its_first_epoch() -> Iterator[None]:
-    def staged(self: Any, user: Any, run: Any) -> Any:
-        found = real(self, user, run)
+    def staged(self: Any, query: Any, run: Any) -> Any:
+        found = real(self, query, run)
         return found[1:] if len(found) > 1 else found
 
     real = queries.Queries.staged
@@ -129,7 +129,7 @@ def mark_of_one_of_two_queries_moved() -> Iterator[None]:
 def queries_with_different_metadata_share_a_snapshot() -> Iterator[None]:
     async def fitting_parts(self: Any) -> Any:
         with _runs_as(
-            self._queries, lambda user, run: replace(run, settings=replace(run.settings, user_metadata=None))
+            self._queries, lambda query, run: replace(run, settings=replace(run.settings, user_metadata=None))
         ):
             return await real(self)
 
@@ -154,10 +154,10 @@ def watermark_forgotten_in_a_restart() -> Iterator[None]:
 def failure_of_a_commit_swallowed() -> Iterator[None]:
     """What could not be committed is dropped, and taken for committed."""
 
-    def fail(self: Any, user: Any, error: Any) -> None:
-        if user in self._progress:
-            self._progress[user] = replace(self._progress[user], pending=(), load=Totals())
-            self._files.drop(user)
+    def fail(self: Any, query: Any, error: Any) -> None:
+        if query in self._progress:
+            self._progress[query] = replace(self._progress[query], pending=(), load=Totals())
+            self._files.drop(query)
         self.changed.ring()
 
     with patch.object(queries.Queries, "fail", fail):
@@ -203,9 +203,9 @@ def drain_returns_early() -> Iterator[None]:
 def seal_that_went_wrong_is_not_looked_for() -> Iterator[None]:
     def doubted(self: Any) -> frozenset[Any]:
         return frozenset(
-            user
-            for user, run in self._runs.items()
-            if run.doubted and user in self._progress and self._progress[user].pending
+            query
+            for query, run in self._runs.items()
+            if run.doubted and query in self._progress and self._progress[query].pending
         )
 
     with patch.object(queries.Queries, "doubted", property(doubted)):
@@ -214,12 +214,12 @@ def seal_that_went_wrong_is_not_looked_for() -> Iterator[None]:
 
 @fault
 def epoch_of_a_stopped_run_counts_for_the_next() -> Iterator[None]:
-    def begin_run(self: Any, user: Any) -> None:
-        if user not in self._runs:
-            real(self, user)
+    def begin_run(self: Any, query: Any) -> None:
+        if query not in self._runs:
+            real(self, query)
             return
-        run = self._runs[user]
-        self._runs[user] = replace(run, backlog=None, phase=Phase.BEGUN, ended=False, doubted=True, failure=None)
+        run = self._runs[query]
+        self._runs[query] = replace(run, backlog=None, phase=Phase.BEGUN, ended=False, doubted=True, failure=None)
         self.changed.ring()
 
     real = queries.Queries.begin_run
@@ -229,9 +229,9 @@ def epoch_of_a_stopped_run_counts_for_the_next() -> Iterator[None]:
 
 @fault
 def pending_epochs_left_behind_at_the_end_of_a_run() -> Iterator[None]:
-    def end_run(self: Any, user: Any) -> None:
-        if user in self._progress:
-            self._progress[user] = replace(self._progress[user], pending=(), load=Totals())
+    def end_run(self: Any, query: Any) -> None:
+        if query in self._progress:
+            self._progress[query] = replace(self._progress[query], pending=(), load=Totals())
 
     with patch.object(queries.Queries, "end_run", end_run):
         yield
@@ -243,7 +243,7 @@ def query_passed_over() -> Iterator[None]:
 
     async def fitting_parts(self: Any) -> Any:
         last = max(self._queries.runs, default=None)
-        with _runs_as(self._queries, lambda user, run: replace(run, since_ms=0 if user == last else 1)):
+        with _runs_as(self._queries, lambda query, run: replace(run, since_ms=0 if query == last else 1)):
             return await real(self)
 
     real = snapshots.Snapshots._fitting_parts
@@ -266,5 +266,5 @@ def drain_does_not_wait_for_a_seal_under_way() -> Iterator[None]:
 
 @fault
 def query_forgotten_in_the_middle_of_an_epoch() -> Iterator[None]:
-    with patch.object(queries.Queries, "busy_with", lambda self, user: nullcontext()):
+    with patch.object(queries.Queries, "busy_with", lambda self, query: nullcontext()):
         yield

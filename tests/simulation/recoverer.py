@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, LocalDiskFailed, StoreError
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.recovering.recovery import commit_replaced, give_up
 from lakecommit.restarting.presence import FilesGone
 from lakecommit.state.stored import read_seal
@@ -22,28 +22,28 @@ from .world import World
 class Recoverer:
     """`damaged` are epochs that are given up: `--discard --epochs`."""
 
-    def __init__(self, world: World, user: CommitUser, damaged: Collection[int] = ()) -> None:
+    def __init__(self, world: World, query: QueryId, damaged: Collection[int] = ()) -> None:
         self.process = Process(world, f"recoverer {world.new_number()}", world.profile.driver_risk)
-        self.process.runs[user] = RunView(self.process, user)
-        self._user = user
+        self.process.runs[query] = RunView(self.process, query)
+        self._query = query
         self._damaged = frozenset(Epoch(epoch) for epoch in damaged)
         self.refused = False
 
     def start(self) -> None:
         self.process.world.count("recoveries")
-        self.process.world.note(self.process.name, "starts", None, f"for {self._user}")
+        self.process.world.note(self.process.name, "starts", None, f"for {self._query}")
         self.process.run(self._main())
 
     async def _main(self) -> None:
         process, world = self.process, self.process.world
-        pending = world.model.newest_pending(self._user)
+        pending = world.model.newest_pending(self._query)
         table_format = world.format.open(
             Handle(process), clock=process.clock, new_id=world.new_id, random=world.rng.random
         )
         try:
-            await commit_replaced(Handle(process), table_format, self._user, clock=process.clock, new_id=world.new_id)
+            await commit_replaced(Handle(process), table_format, self._query, clock=process.clock, new_id=world.new_id)
             settings = replace(SETTINGS, given_up=self._damaged)
-            version = await new_committer(process).commit_pending(self._user, settings)
+            version = await new_committer(process).commit_pending(self._query, settings)
             await self._delete_what_is_left()
         except (StoreError, CommitFailed, LocalDiskFailed, CorruptState, ContradictoryState) as error:
             world.note(process.name, "fails", None, error)
@@ -53,16 +53,16 @@ class Recoverer:
                 return
             self.refused = isinstance(error, ContradictoryState)
             if self.refused and not (
-                self._user in world.model.log.once_forgotten or is_untold(error, world, self._user)
+                self._query in world.model.log.once_forgotten or is_untold(error, world, self._query)
             ):
                 raise
             if isinstance(error, CorruptState) and "local segment" not in str(error):
                 raise
             return
-        world.note(process.name, "recovers", None, f"{self._user}: version {version}")
+        world.note(process.name, "recovers", None, f"{self._query}: version {version}")
         if pending is not None:
             world.count("recoveries of something pending")
-            world.model.epoch_committed(self._user, pending, version, pending=False)
+            world.model.epoch_committed(self._query, pending, version, pending=False)
 
     async def _delete_what_is_left(self) -> None:
         process, world = self.process, self.process.world
@@ -70,5 +70,5 @@ class Recoverer:
             return
         store = Handle(process)
         table = world.format.open(store, clock=process.clock, new_id=world.new_id, random=world.rng.random)
-        seals = [(await read_seal(store, self._user, epoch)).seal for epoch in self._damaged]
-        await give_up(store, table, self._user, seals)
+        seals = [(await read_seal(store, self._query, epoch)).seal for epoch in self._damaged]
+        await give_up(store, table, self._query, seals)

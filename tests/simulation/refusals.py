@@ -20,18 +20,18 @@ from .world import World
 
 
 def is_justified(
-    error: LakecommitError, process: Process, users: Iterable[str], *, troubled: bool, stopped: bool
+    error: LakecommitError, process: Process, queries: Iterable[str], *, troubled: bool, stopped: bool
 ) -> bool:
-    """Whether a driver of the queries of `users` may have met `error`.
+    """Whether a driver of the queries of `queries` may have met `error`.
 
     It was `stopped` where an epoch of an earlier run may still be under way.
     """
     profile = process.world.profile
     # The table has forgotten, at some time, how far one of them was.
-    forgotten = any(user in process.world.model.log.once_forgotten for user in users)
+    forgotten = any(query in process.world.model.log.once_forgotten for query in queries)
     # Somebody else may have moved a query on while an epoch of it was being sealed, or the log.
     disturbed = stopped or not process.alone or bool(process.sleeps and profile.clean_log)
-    damaged = any(file in process.world.model.vacuumed for user in users for file in _files_of(process, user))
+    damaged = any(file in process.world.model.vacuumed for query in queries for file in _files_of(process, query))
     return (
         (isinstance(error, StoreError) and troubled)
         or (isinstance(error, FilesGone) and damaged)
@@ -47,14 +47,14 @@ def is_justified(
     )
 
 
-def _files_of(process: Process, user: str) -> Iterator[str]:
-    return (file for (name, _), seal in process.world.model.seals.items() if name == user for file in seal.files)
+def _files_of(process: Process, query: str) -> Iterator[str]:
+    return (file for (name, _), seal in process.world.model.seals.items() if name == query for file in seal.files)
 
 
-def is_untold(error: LakecommitError, world: World, user: str) -> bool:
+def is_untold(error: LakecommitError, world: World, query: str) -> bool:
     """Whether epochs are lost of which the log, which was cleaned up since, cannot tell any more why; or whose first
     version was written over after somebody had compacted their files."""
     if world.profile.overwrites and "its mark is not" in str(error):
         return True
     cleaned = bool(world.counts.get("log versions cleaned up"))
-    return cleaned and world.model.has_lost(user) and "does not go back so far" in str(error)
+    return cleaned and world.model.has_lost(query) and "does not go back so far" in str(error)

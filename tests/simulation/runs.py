@@ -31,7 +31,7 @@ class RunView:
     """
 
     process: Process
-    user: str
+    query: str
     wait_ms: int | None = None
     limits: Limits = field(default_factory=Limits)
     interval_ms: int = 0
@@ -97,7 +97,7 @@ class RunView:
             world.count("epochs that Spark went on from while they were pending")
             if self.surely_not_in_backlog and (self.wait_ms is None or now - since_ms < self.wait_ms):
                 raise Violation(
-                    f"epoch {self.epoch} of {self.user} is left pending after {now - since_ms} ms, though it was to "
+                    f"epoch {self.epoch} of {self.query} is left pending after {now - since_ms} ms, though it was to "
                     f"wait for {self.wait_ms}"
                 )
         wait_ms = 0 if self.surely_in_backlog else self.wait_ms
@@ -109,7 +109,7 @@ class RunView:
             return
         if now - self.sealed_ms > wait_ms + SLACK_MS:
             raise Violation(
-                f"epoch {self.epoch} of {self.user} has waited for {now - self.sealed_ms} ms, not {wait_ms}"
+                f"epoch {self.epoch} of {self.query} has waited for {now - self.sealed_ms} ms, not {wait_ms}"
             )
         if wait_ms and now - self.sealed_ms >= wait_ms:
             world.count("waits that ended before the snapshot")
@@ -119,7 +119,7 @@ class RunView:
         world = self.process.world
         own = Load.of([seal])
         if own.epochs and load.epochs > own.epochs and not load.fits(self.limits):
-            raise Violation(f"epoch {seal.epoch} of {self.user} is sealed though {load} is pending with it")
+            raise Violation(f"epoch {seal.epoch} of {self.query} is sealed though {load} is pending with it")
         if seal.epoch != self.epoch:
             return
         self.sealed_ms = world.loop.now
@@ -131,7 +131,7 @@ class RunView:
             self.waited_for_room = True
         found = json.loads(seal.backlog) if seal.backlog is not None else {}
         if self.boundaries is not None and found not in self.boundaries:
-            raise Violation(f"the seal of epoch {seal.epoch} of {self.user} leaves {found}, not {self.boundaries}")
+            raise Violation(f"the seal of epoch {seal.epoch} of {self.query} leaves {found}, not {self.boundaries}")
         if self.surely_in_backlog:
             world.count("epochs sealed in backlog")
             if self.entered_ms is None:
@@ -151,7 +151,7 @@ class RunView:
             world.count("seals that had to be prompt")
             if world.loop.now - self.begun_ms > profile.latency_ms:
                 raise Violation(
-                    f"epoch {self.epoch} of {self.user} was sealed after {world.loop.now - self.begun_ms} ms"
+                    f"epoch {self.epoch} of {self.query} was sealed after {world.loop.now - self.begun_ms} ms"
                 )
 
     def _check_at_once(self, pending: bool) -> None:
@@ -164,7 +164,7 @@ class RunView:
         world.count("snapshots that had to be made at once")
         if world.loop.now - self.sealed_ms > 500 + 20 * profile.latency_ms:
             raise Violation(
-                f"epoch {self.epoch} of {self.user} was committed after {world.loop.now - self.sealed_ms} ms"
+                f"epoch {self.epoch} of {self.query} was committed after {world.loop.now - self.sealed_ms} ms"
             )
 
     @property
@@ -196,26 +196,26 @@ class RunView:
             return
         if now - last_ms < self.interval_ms and not load.is_large(self.limits) and not pressed:
             raise Violation(
-                f"{self.user} is in backlog, and its snapshots follow each other after {now - last_ms} ms, not "
+                f"{self.query} is in backlog, and its snapshots follow each other after {now - last_ms} ms, not "
                 f"{self.interval_ms}"
             )
 
 
-def passed_over(process: Process, users: Collection[str]) -> None:
-    """The process has created a version for `users`. What is due of other queries comes next, or right after."""
+def passed_over(process: Process, queries: Collection[str]) -> None:
+    """The process has created a version for `queries`. What is due of other queries comes next, or right after."""
     for each in process.world.processes.values():
-        for user in users:
-            if each is not process and user in each.runs and each.runs[user].passed_over is not None:
+        for query in queries:
+            if each is not process and query in each.runs and each.runs[query].passed_over is not None:
                 # Somebody else has committed what was due there.
-                each.runs[user].passed_over = 0
+                each.runs[query].passed_over = 0
     # What another driver has sealed meanwhile is not known here, nor a seal that was not answered yet.
-    for user, run in process.runs.items() if process.alone else ():
-        is_pending = process.world.model.is_pending(user, run.returned)
-        if user not in users and run.passed_over is not None and is_pending:
+    for query, run in process.runs.items() if process.alone else ():
+        is_pending = process.world.model.is_pending(query, run.returned)
+        if query not in queries and run.passed_over is not None and is_pending:
             run.passed_over += 1
             process.world.count("queries that waited for the snapshot of another")
             if run.passed_over > 1:
-                raise Violation(f"what is pending of {user} was passed over in {run.passed_over} versions")
+                raise Violation(f"what is pending of {query} was passed over in {run.passed_over} versions")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from random import Random
 
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 from lakecommit.progress.settings import Txn
 
 from .batch import DAY_MS, BatchWork, BatchWrite
@@ -29,7 +29,7 @@ class Scenario:
         rng = world.rng
         self._queries = [
             Query(
-                CommitUser(f"query-{number}"),
+                QueryId(f"query-{number}"),
                 number,
                 profile.epochs,
                 partitions=1 + int(rng.random() * 3),
@@ -102,7 +102,7 @@ class Scenario:
             await world.pause(MINUTE_MS)
         for query in self._queries:
             # A run without an epoch never asks its committer for anything.
-            if world.model.load(query.user).epochs or world.model.has_lost(query.user):
+            if world.model.load(query.id).epochs or world.model.has_lost(query.id):
                 recoverer = self._recover(query)
                 while recoverer.process.alive:
                     await world.pause(MINUTE_MS)
@@ -118,7 +118,7 @@ class Scenario:
     async def _give_up_what_is_damaged(self) -> None:
         """Somebody does what the errors of drivers say about epochs that a vacuum took files of."""
         for query in self._queries:
-            if damaged := self._world.model.damaged(query.user):
+            if damaged := self._world.model.damaged(query.id):
                 recoverer = self._recover(query, damaged)
                 while recoverer.process.alive:
                     await self._world.pause(MINUTE_MS)
@@ -144,7 +144,7 @@ class Scenario:
 
     def _recover(self, query: Query | None = None, damaged: Sequence[int] = ()) -> Recoverer:
         query = query or self._queries[int(self._world.rng.random() * len(self._queries))]
-        recoverer = Recoverer(self._world, query.user, damaged)
+        recoverer = Recoverer(self._world, query.id, damaged)
         recoverer.start()
         return recoverer
 
@@ -228,7 +228,7 @@ class Scenario:
             planned, committed = query.newest()
             if planned == committed >= 0 and world.chance(world.profile.lose_commit_entry):
                 del query.commits[committed]
-                world.note("world", "deletes the newest commit log entry", None, f"epoch {committed} of {query.user}")
+                world.note("world", "deletes the newest commit log entry", None, f"epoch {committed} of {query.id}")
                 world.count("commit log entries lost")
                 lost = True
         return lost

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 
 from .world import World
 
@@ -34,7 +34,7 @@ class Query:
     It is `given_up` where it is refused although nothing goes wrong any more: the table has forgotten how far it was.
     """
 
-    user: CommitUser
+    id: QueryId
     number: int
     epochs: int
     partitions: int = 1
@@ -73,18 +73,18 @@ class Query:
         if epoch in self.offsets:
             return False
         planned = self.plan(world, epoch)
-        text = f"epoch {epoch} of {self.user}, offsets {planned.fingerprint} {planned.ends}"
+        text = f"epoch {epoch} of {self.id}, offsets {planned.fingerprint} {planned.ends}"
         world.note(who, "plans", None, text)
-        world.model.expect_epoch(self.user, epoch, planned.fingerprint, self.rows(epoch))
+        world.model.expect_epoch(self.id, epoch, planned.fingerprint, self.rows(epoch))
         return True
 
     def log_commit(self, world: World, who: str, epoch: int) -> bool:
         """Writes the next entry of the commit log; False where another driver has."""
         if epoch in self.commits:
             return False
-        world.model.spark_logs(self.user, epoch)
+        world.model.spark_logs(self.id, epoch)
         self.commits[epoch] = None
-        world.note(who, "logs", None, f"epoch {epoch} of {self.user} as committed in Spark's checkpoint")
+        world.note(who, "logs", None, f"epoch {epoch} of {self.id} as committed in Spark's checkpoint")
         return True
 
     def latest(self, world: World, planned: Planned) -> dict[str, int]:

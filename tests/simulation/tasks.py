@@ -9,7 +9,7 @@ from typing import Any
 
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import WritePlan
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
+from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, Report, TaskId
 from lakecommit.state.layout import data_file_name, seal_path
 from lakecommit.writing.encode import EncodedFile
 from lakecommit.writing.parquet_file import EventTimes
@@ -35,7 +35,7 @@ class TaskFailed(Exception):
 class Job:
     """The tasks of one epoch or batch write. `done` says that they have nothing to write."""
 
-    user: CommitUser
+    query: QueryId
     epoch: Epoch
     plan: WritePlan
     done: bool
@@ -112,11 +112,11 @@ def _start(
 ) -> Process:
     world = driver.world
     number = world.new_number()
-    attempt = Attempt(job.user, job.epoch, TaskId(task), AttemptId(f"{number:032x}"))
+    attempt = Attempt(job.query, job.epoch, TaskId(task), AttemptId(f"{number:032x}"))
     executor = Process(world, f"attempt {number}", world.profile.task_risk)
     executor.attempt = attempt.id
     executors.append(executor)
-    world.note(executor.name, "starts", None, f"task {task} of epoch {job.epoch} of {job.user} for {driver.name}")
+    world.note(executor.name, "starts", None, f"task {task} of epoch {job.epoch} of {job.query} for {driver.name}")
     told = False
 
     def tell(kind: str, content: Any = None) -> None:
@@ -158,7 +158,7 @@ async def _attempt(executor: Process, attempt: Attempt, job: Job, rows: list[int
 async def _write(executor: Process, attempt: Attempt, job: Job, rows: list[int]) -> Report:
     world = executor.world
     store = Handle(executor)
-    if job.done or (job.inline and await store.size(seal_path(attempt.user, attempt.epoch)) is not None):
+    if job.done or (job.inline and await store.size(seal_path(attempt.query, attempt.epoch)) is not None):
         await executor.sleep_ms(1)
         return Report(attempt, skipped=True)
     settings = _MANY_MANIFESTS if world.chance(world.profile.many_manifests) else _ONE_MANIFEST

@@ -22,37 +22,37 @@ class Watermarks:
         """The minimum over tasks of their newest event time, less the delay; it stays where that would be less."""
         newest: dict[int, int] = {}
         for file in seal.files:
-            task = owner_of_data(file, seal.user).task
+            task = owner_of_data(file, seal.query).task
             for row in rows_of(self._world.model.body_of(file)):
                 time = self._world.event_time_us(row)
                 if time is not None:
                     newest[task] = max(time, newest.get(task, time))
-        before = self._after.get((seal.user, seal.epoch - 1))
+        before = self._after.get((seal.query, seal.epoch - 1))
         own = min(newest.values()) - delay_us if newest else None
         if before is not None and own is not None and own < before:
             self._world.count("epochs behind the watermark")
         after = max((each for each in (before, own) if each is not None), default=None)
         if seal.watermark_us != after:
             raise Violation(
-                f"the seal of epoch {seal.epoch} of {seal.user} has watermark {seal.watermark_us}, not {after}"
+                f"the seal of epoch {seal.epoch} of {seal.query} has watermark {seal.watermark_us}, not {after}"
             )
-        self._after[seal.user, seal.epoch] = after
+        self._after[seal.query, seal.epoch] = after
 
     def rewound(self, marks: dict[str, int]) -> None:
         """Versions were written over: the table's watermarks are those of the marks that are left."""
-        after = {user: self._after.get((user, marks.get(user, -1))) for user in self._in_table}
-        self._in_table = {user: each for user, each in after.items() if each is not None}
+        after = {query: self._after.get((query, marks.get(query, -1))) for query in self._in_table}
+        self._in_table = {query: each for query, each in after.items() if each is not None}
 
     def committed(self, version: int, last: dict[str, int], found: dict[str, int | None] | None) -> None:
         """A version brings each query to its `last` epoch, and says `found` of their watermarks."""
-        expected = {user: self._after[user, epoch] for user, epoch in last.items()}
+        expected = {query: self._after[query, epoch] for query, epoch in last.items()}
         if (found or dict.fromkeys(last)) != expected:
             raise Violation(f"version {version} has watermarks {found}, not {expected}")
-        for user, watermark_us in expected.items():
+        for query, watermark_us in expected.items():
             if watermark_us is not None:
-                if watermark_us < self._in_table.get(user, watermark_us):
-                    raise Violation(f"version {version} takes the watermark of {user} back to {watermark_us}")
-                self._in_table[user] = watermark_us
+                if watermark_us < self._in_table.get(query, watermark_us):
+                    raise Violation(f"version {version} takes the watermark of {query} back to {watermark_us}")
+                self._in_table[query] = watermark_us
                 self._world.count("watermarks in snapshots")
-            elif user in self._in_table:
-                raise Violation(f"version {version} takes the watermark of {user} away")
+            elif query in self._in_table:
+                raise Violation(f"version {version} takes the watermark of {query} away")

@@ -16,7 +16,7 @@ from lakecommit.cli.main import cli
 from lakecommit.clock import SystemClock
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.recovering.recovery import commit_passed
-from lakecommit.state.stored import users
+from lakecommit.state.stored import stored_queries
 from lakecommit.storage.location import open_store
 
 from .streams import EPOCH_BY_EPOCH, Source, ids, run
@@ -149,5 +149,5 @@ async def _recover(location: str) -> None:
 
     store = open_store(location, {})
     delta = DeltaFormat(store, clock=SystemClock(), new_id=new_id, random=random.random)
-    (user,) = [user async for user in users(store)]
-    assert await commit_passed(store, delta, user, new_id) is not None
+    (query,) = [query async for query in stored_queries(store)]
+    assert await commit_passed(store, delta, query, new_id) is not None

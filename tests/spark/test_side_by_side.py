@@ -96,13 +96,13 @@ def test_what_another_checkpoint_left_pending_stays_until_it_is_recovered(spark,
         query.processAllAvailable()
         assert str(query.id) != abandoned
         assert ids(spark, table) == [0, 10]
-        (found,) = (each for each in lakecommit("recover", table)["users"] if each["user"] == abandoned)
+        (found,) = (each for each in lakecommit("recover", table)["queries"] if each["query"] == abandoned)
         assert [each["epoch"] for each in found["pending"]] == [1, 2]
-        lakecommit("recover", table, "--user", abandoned, *verb, "--apply")
+        lakecommit("recover", table, "--query", abandoned, *verb, "--apply")
         source.add([11])
         query.processAllAvailable()
     finally:
         query.stop()
     assert ids(spark, table) == ([0, 10, 11] if verb else [0, 1, 2, 10, 11])
-    assert all(each["pending"] == [] for each in lakecommit("recover", table)["users"])
+    assert all(each["pending"] == [] for each in lakecommit("recover", table)["queries"])
     assert_no_orphans(Place(str(table), {}, None))

@@ -33,8 +33,8 @@ def test_each_epoch_is_a_snapshot_and_every_row_is_there_once(spark, tmp_path, s
     assert ids(spark, table) == list(range(40))
     assert commits(table) == ["STREAMING UPDATE"] * 4 + ["CREATE TABLE"]
     assert (table / "region=r0").is_dir()
-    (user,) = asyncio.run(read_status(open_store(str(table), {}), SystemClock())).users
-    assert user.name == "orders by region"
+    (query,) = asyncio.run(read_status(open_store(str(table), {}), SystemClock())).queries
+    assert query.name == "orders by region"
 
 
 def test_a_restarted_query_goes_on_where_it_was(spark, tmp_path, source):

@@ -26,7 +26,7 @@ from lakecommit.formats.base import (
     made_anew,
 )
 from lakecommit.formats.change import Change, runs_of
-from lakecommit.model import AttemptId, CommitUser, Marks, own_mark_id
+from lakecommit.model import AttemptId, Marks, QueryId, own_mark_id
 from lakecommit.schema import parse
 from lakecommit.storage.base import Found, List, NotModified
 from lakecommit.storage.once import Mine, create_once
@@ -136,7 +136,7 @@ class TinyFormat:
     async def ever_named_files(self, paths: Collection[str]) -> frozenset[str]:
         return await self.named(paths)
 
-    async def removed_since(self, head: int, own: Marks, user: CommitUser, sealed_ms: int) -> frozenset[str] | None:
+    async def removed_since(self, head: int, own: Marks, query: QueryId, sealed_ms: int) -> frozenset[str] | None:
         return frozenset(_base(path) for said in await self._all() for path in said.get("removes", ()))
 
     async def tags(self, first: int) -> Sequence[VersionTag]:
@@ -144,13 +144,13 @@ class TinyFormat:
         infos = [info for page in pages for info in page]
         return [VersionTag(int(_base(info.path)), info.etag, info.modified_ms) for info in infos]
 
-    async def holding(self, version: int, user: CommitUser) -> Holding | None:
+    async def holding(self, version: int, query: QueryId) -> Holding | None:
         found = await self._get(version)
         if found is None:
             return None
         said = json.loads(found.body)
-        own = dict(said.get("marks", ())).get(own_mark_id(user))
-        return Holding(found.etag, runs_of(kind_of(said), held_by(said, user), own), own)
+        own = dict(said.get("marks", ())).get(own_mark_id(query))
+        return Holding(found.etag, runs_of(kind_of(said), held_by(said, query), own), own)
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         said = [each for each in await self._all() if application_id not in each.get("kept", ())]
@@ -167,13 +167,13 @@ class TinyFormat:
         said = list(enumerate(await self._all()))
         return [HistoryEntry(number, each["at_ms"], each["kind"], id=each["id"]) for number, each in said[::-1][:limit]]
 
-    async def query_names(self, newest: int, queries: Collection[CommitUser]) -> Mapping[CommitUser, str]:
-        names: dict[CommitUser, str] = {}
+    async def query_names(self, newest: int, queries: Collection[QueryId]) -> Mapping[QueryId, str]:
+        names: dict[QueryId, str] = {}
         for said in (await self._all())[: newest + 1]:
-            for user in queries:
-                held = held_by(said, user)
+            for query in queries:
+                held = held_by(said, query)
                 if held is not None and held.name is not None:
-                    names[user] = held.name
+                    names[query] = held.name
         return names
 
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:

@@ -12,7 +12,7 @@ from lakecommit.clock import SystemClock
 from lakecommit.formats import registry
 from lakecommit.formats.base import Committed
 from lakecommit.formats.change import Change, Held, Kind
-from lakecommit.model import CommitUser, Epoch, Marks, own_mark_id
+from lakecommit.model import Epoch, Marks, QueryId, own_mark_id
 from lakecommit.observing.follow import Watcher
 from lakecommit.storage.location import open_store
 from tests.lake import QUERY, SCHEMA
@@ -63,6 +63,6 @@ def test_the_command_line_asks_whatever_format_is_there(store, name):
     assert [entry.id for entry in asyncio.run(read_history(store, 2)).entries] == ["of 1", "of 0"]
     watched = asyncio.run(watcher.refresh())
     assert (watched.format, watched.version) == (name, 2)
-    assert asyncio.run(opened.query_names(2, [QUERY, CommitUser("other")])) == {QUERY: "orders"}
+    assert asyncio.run(opened.query_names(2, [QUERY, QueryId("other")])) == {QUERY: "orders"}
     assert asyncio.run(opened.holding(2, QUERY)).runs == ((1, 1),)
     assert Marks(Epoch(1), Epoch(1)) == Marks(*(Epoch(state.marks[each]) for each in (str(QUERY), own_mark_id(QUERY))))

@@ -95,12 +95,12 @@ def kind_of(said: Mapping[str, Any]) -> Kind:
     return Kind.__members__.get(said["kind"], Kind.APPEND_EPOCHS)
 
 
-def held_by(said: Mapping[str, Any], user: str) -> Held | None:
+def held_by(said: Mapping[str, Any], query: str) -> Held | None:
     for each in said.get("holds", ()):
-        if each["user"] == user:
+        if each["query"] == query:
             run = each["run"]
             return Held(
-                user=each["user"],
+                query=each["query"],
                 run=None if run is None else (run[0], run[1]),
                 again=tuple(each["again"]),
                 settled=tuple((first, last) for first, last in each["settled"]),

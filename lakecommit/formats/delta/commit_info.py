@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakecommit.formats.change import Change, Held, Kind, RestsOn, runs_of
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 
 _OPERATIONS = {Kind.APPEND_EPOCHS: "STREAMING UPDATE", Kind.APPEND_BATCH: "WRITE", Kind.FENCE: "FENCE"}
 
@@ -30,21 +30,21 @@ def notes_of(change: Change) -> dict[str, Any]:
     """What lakecommit notes with it; empty where there is nothing to note."""
     holds = change.holds
     notes: dict[str, Any] = {}
-    if runs := {each.user: list(each.run) for each in holds if each.run is not None}:
+    if runs := {each.query: list(each.run) for each in holds if each.run is not None}:
         notes["epochs"] = runs
     if any(each.watermark_us is not None for each in holds):
-        notes["watermarks"] = {each.user: each.watermark_us for each in holds}
-    if names := {each.user: each.name for each in holds if each.name is not None}:
+        notes["watermarks"] = {each.query: each.watermark_us for each in holds}
+    if names := {each.query: each.name for each in holds if each.name is not None}:
         notes["names"] = names
     if any(each.recovered is not None for each in holds):
         notes["recovered"] = [epoch for each in holds for epoch in each.recovered or ()]
-    if again := {each.user: list(each.again) for each in holds if each.again}:
+    if again := {each.query: list(each.again) for each in holds if each.again}:
         notes["replaced"] = again
-    if settled := {each.user: [list(run) for run in each.settled] for each in holds if each.settled}:
+    if settled := {each.query: [list(run) for run in each.settled] for each in holds if each.settled}:
         notes["settled"] = settled
-    if compacted := [each.user for each in holds if each.compacted]:
+    if compacted := [each.query for each in holds if each.compacted]:
         notes["compacted"] = compacted
-    if left_out := {each.user: list(each.left_out) for each in holds if each.left_out}:
+    if left_out := {each.query: list(each.left_out) for each in holds if each.left_out}:
         notes["discarded"] = left_out
     if change.kind is Kind.APPEND_BATCH and change.kept_marks:
         # Or else it would be taken for the write that the mark is of.
@@ -52,25 +52,25 @@ def notes_of(change: Change) -> dict[str, Any]:
     return notes
 
 
-def runs_in(info: Mapping[str, Any], user: CommitUser, own: int | None) -> tuple[tuple[Epoch, Epoch], ...]:
+def runs_in(info: Mapping[str, Any], query: QueryId, own: int | None) -> tuple[tuple[Epoch, Epoch], ...]:
     """The epochs of a query in a version that sets its own mark to `own`, or does not set it.
 
     Raises `AttributeError`, `KeyError`, `TypeError` or `ValueError` where the notes are not lakecommit's.
     """
     kind = Kind.FENCE if info.get("operation") == _OPERATIONS[Kind.FENCE] else Kind.APPEND_EPOCHS
-    return runs_of(kind, held_in(info, user), own)
+    return runs_of(kind, held_in(info, query), own)
 
 
-def held_in(info: Mapping[str, Any], user: CommitUser) -> Held:
+def held_in(info: Mapping[str, Any], query: QueryId) -> Held:
     """What the version holds of a query, as far as anything is decided by it. Raises as `runs_in` does."""
     notes = info.get("lakecommit") or {}
-    run = notes.get("epochs", {}).get(user)
+    run = notes.get("epochs", {}).get(query)
     return Held(
-        user=user,
+        query=query,
         run=None if run is None else _run(run),
-        again=tuple(Epoch(int(epoch)) for epoch in notes.get("replaced", {}).get(user, ())),
-        settled=tuple(_run(each) for each in notes.get("settled", {}).get(user, ())),
-        compacted=user in notes.get("compacted", ()),
+        again=tuple(Epoch(int(epoch)) for epoch in notes.get("replaced", {}).get(query, ())),
+        settled=tuple(_run(each) for each in notes.get("settled", {}).get(query, ())),
+        compacted=query in notes.get("compacted", ()),
     )
 
 
@@ -92,7 +92,7 @@ def _parameters(change: Change) -> dict[str, str]:
         return {"mode": "Append", "partitionBy": f"[{columns}]"}
     return {
         "outputMode": "Append",
-        "queryId": ",".join(each.user for each in change.holds),
+        "queryId": ",".join(each.query for each in change.holds),
         "epochId": ",".join(str(each.last) for each in change.holds),
     }
 

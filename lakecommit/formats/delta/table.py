@@ -42,7 +42,7 @@ from lakecommit.formats.delta.schema.statistics import stats_columns
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, of_delta
 from lakecommit.formats.delta.write import version as versions
 from lakecommit.formats.delta.write.creation import new_table
-from lakecommit.model import AttemptId, CommitUser, Marks
+from lakecommit.model import AttemptId, Marks, QueryId
 from lakecommit.schema import Struct, parse, to_json
 from lakecommit.storage.base import Found, List
 from lakecommit.storage.local import abandoned_halves, remove_halves
@@ -113,7 +113,7 @@ class DeltaFormat:
     async def history(self, limit: int) -> list[HistoryEntry]:
         return await history(self._store, limit)
 
-    async def query_names(self, newest: int, queries: Collection[CommitUser]) -> Mapping[CommitUser, str]:
+    async def query_names(self, newest: int, queries: Collection[QueryId]) -> Mapping[QueryId, str]:
         return await query_names(self._store, newest, queries)
 
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:
@@ -208,14 +208,14 @@ class DeltaFormat:
     async def ever_named_files(self, paths: Collection[str]) -> frozenset[str]:
         return await ever_named_in_log(self._store, paths)
 
-    async def removed_since(self, head: int, own: Marks, user: CommitUser, sealed_ms: int) -> frozenset[str] | None:
-        return await removed_since(self._store, head, own, user, sealed_ms)
+    async def removed_since(self, head: int, own: Marks, query: QueryId, sealed_ms: int) -> frozenset[str] | None:
+        return await removed_since(self._store, head, own, query, sealed_ms)
 
     async def tags(self, first: int) -> Sequence[VersionTag]:
         return await list_tags(self._store, first)
 
-    async def holding(self, version: int, user: CommitUser) -> Holding | None:
-        return await read_holding(self._store, version, user)
+    async def holding(self, version: int, query: QueryId) -> Holding | None:
+        return await read_holding(self._store, version, query)
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         return await marks_after(self._store, application_id, after)

@@ -10,10 +10,10 @@ from tests.lake import QUERY
 SEALED_MS = 1_700_000_000_000
 
 
-def seal(table, epoch, reports, user=QUERY, **details):
+def seal(table, epoch, reports, query=QUERY, **details):
     """The epoch is decided and not committed; `details` are further fields of the seal."""
-    table.seal(user, epoch, reports)
-    path = layout.seal_path(user, epoch)
+    table.seal(query, epoch, reports)
+    path = layout.seal_path(query, epoch)
     plain = codec.decode_seal(asyncio.run(table.store.get(path)).body, path)
     manifests = [codec.decode_manifest(body, "a report") for report in reports for body in report.manifests]
     totals = Totals.of([file for manifest in manifests for file in manifest.files])

@@ -5,13 +5,13 @@ import itertools
 import json
 
 from lakecommit.clock import SystemClock
-from lakecommit.model import CommitUser, Epoch, Report, Seal, Winner
+from lakecommit.model import Epoch, QueryId, Report, Seal, Winner
 from lakecommit.sealing.sealer import Offsets
 from lakecommit.state import codec, layout
 from lakecommit.storage.location import open_store
 from tests.lake import QUERY, SCHEMA, SETTINGS, Lake, Named
 
-BATCH = CommitUser("33333333-3333-4333-8333-333333333333")
+BATCH = QueryId("33333333-3333-4333-8333-333333333333")
 LONG_AGO_MS = 1_700_000_000_000
 
 
@@ -27,33 +27,33 @@ class TableInTheMaking:
     def create(self):
         return asyncio.run(self._lake.format().create(SCHEMA, (), {}))
 
-    def commit_epoch(self, epoch, user=QUERY, tasks=2, rows=True):
+    def commit_epoch(self, epoch, query=QUERY, tasks=2, rows=True):
         """Runs and commits an epoch, as a stream does."""
-        reports = [self._report(user, epoch, task, Named(int(rows), created_ms=LONG_AGO_MS)) for task in range(tasks)]
+        reports = [self._report(query, epoch, task, Named(int(rows), created_ms=LONG_AGO_MS)) for task in range(tasks)]
         offsets = Offsets(json.dumps({"epoch": epoch}))
-        return asyncio.run(self._lake.commit(self._committer, epoch, reports, user=user, offsets=offsets)).version
+        return asyncio.run(self._lake.commit(self._committer, epoch, reports, query=query, offsets=offsets)).version
 
-    def commit_batch(self, user=BATCH):
+    def commit_batch(self, query=BATCH):
         # Of one whose files are old it is asked whether they are there, and none is.
-        reports = [self.run_task(user, 0, 0, created_ms=SystemClock().wall_ms())]
-        return asyncio.run(self._committer.commit_batch(user, reports, schema=SCHEMA, settings=SETTINGS, txn=None))
+        reports = [self.run_task(query, 0, 0, created_ms=SystemClock().wall_ms())]
+        return asyncio.run(self._committer.commit_batch(query, reports, schema=SCHEMA, settings=SETTINGS, txn=None))
 
-    def run_task(self, user, epoch, task=0, created_ms=LONG_AGO_MS):
+    def run_task(self, query, epoch, task=0, created_ms=LONG_AGO_MS):
         """One attempt's manifest is durable, nothing more."""
-        return self._report(user, epoch, task, Named(created_ms=created_ms))
+        return self._report(query, epoch, task, Named(created_ms=created_ms))
 
-    def seal(self, user, epoch, reports):
+    def seal(self, query, epoch, reports):
         """The epoch is decided and not committed."""
         winners = tuple(
             Winner(report.attempt.task, report.attempt.id, len(report.manifests), codec.digest_of(report.manifests))
             for report in reports
         )
-        seal = Seal(user, Epoch(epoch), winners, None, "table", None, LONG_AGO_MS)
-        asyncio.run(self.store.put(layout.seal_path(user, Epoch(epoch)), codec.encode_seal(seal)))
+        seal = Seal(query, Epoch(epoch), winners, None, "table", None, LONG_AGO_MS)
+        asyncio.run(self.store.put(layout.seal_path(query, Epoch(epoch)), codec.encode_seal(seal)))
 
-    def _report(self, user, epoch, task, what) -> Report:
+    def _report(self, query, epoch, task, what) -> Report:
         async def run():
-            return await self._lake.report(await self._plan(), epoch, task, what, user=user)
+            return await self._lake.report(await self._plan(), epoch, task, what, query=query)
 
         return asyncio.run(run())
 

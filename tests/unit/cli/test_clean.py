@@ -26,8 +26,8 @@ def old_lake(tmp_path):
     return LakeOnDisk(tmp_path / "table", hours=48)
 
 
-def user_of(data, user):
-    return next(each for each in data["users"] if each["user"] == user)
+def query_of(data, query):
+    return next(each for each in data["queries"] if each["query"] == query)
 
 
 def three_epochs_with_losers(lake):
@@ -46,16 +46,16 @@ def test_without_apply_nothing_is_deleted(lake, invoke, invoke_json):
     shown = invoke("clean", lake.location).stdout
     assert "would be deleted" in shown
     assert "--older-than 24h --apply" in shown
-    user = user_of(invoke_json("clean", lake.location), QUERY)
+    query = query_of(invoke_json("clean", lake.location), QUERY)
     length = sum((lake.root / path).stat().st_size for path in lost)
-    assert (user["files"], user["sizeBytes"], user["manifests"], user["releasedEpochs"]) == (3, length, 4, 2)
+    assert (query["files"], query["sizeBytes"], query["manifests"], query["releasedEpochs"]) == (3, length, 4, 2)
     assert lake.everything() == before
 
 
 def test_losers_and_released_epochs_go_and_the_newest_seal_stays(lake, invoke, invoke_json):
     lost = three_epochs_with_losers(lake)
-    user = user_of(invoke_json("clean", lake.location, "--apply"), QUERY)
-    assert (user["files"], user["manifests"], user["releasedEpochs"], user["unconfirmed"]) == (3, 4, 2, 0)
+    query = query_of(invoke_json("clean", lake.location, "--apply"), QUERY)
+    assert (query["files"], query["manifests"], query["releasedEpochs"], query["unconfirmed"]) == (3, 4, 2, 0)
     assert not lost & lake.files()
     assert lake.ids() == [0, 1, 2]
     assert lake.state(QUERY) == ([2], 2)
@@ -66,7 +66,7 @@ def test_losers_and_released_epochs_go_and_the_newest_seal_stays(lake, invoke, i
 
 def test_a_query_that_was_idle_for_long_keeps_its_newest_seal(old_lake, invoke_json):
     lost = three_epochs_with_losers(old_lake)
-    assert user_of(invoke_json("clean", old_lake.location, "--apply"), QUERY)["releasedEpochs"] == 2
+    assert query_of(invoke_json("clean", old_lake.location, "--apply"), QUERY)["releasedEpochs"] == 2
     assert old_lake.state(QUERY)[0] == [2], "without it nobody could tell a zombie's seal"
     assert not lost & old_lake.files()
     assert old_lake.ids() == [0, 1, 2]
@@ -76,11 +76,11 @@ def test_state_that_is_young_stays(tmp_path, invoke, invoke_json):
     lake = LakeOnDisk(tmp_path / "table")
     lost = three_epochs_with_losers(lake)
     assert "younger than 20 minutes" in invoke("clean", lake.location).stdout
-    user = user_of(invoke_json("clean", lake.location, "--apply"), QUERY)
-    assert (user["files"], user["manifests"], user["releasedEpochs"]) == (3, 0, 0)
+    query = query_of(invoke_json("clean", lake.location, "--apply"), QUERY)
+    assert (query["files"], query["manifests"], query["releasedEpochs"]) == (3, 0, 0)
     assert not lost & lake.files()
     assert lake.state(QUERY) == ([0, 1, 2], 6)
-    again = user_of(invoke_json("clean", lake.location, "--apply"), QUERY)
+    again = query_of(invoke_json("clean", lake.location, "--apply"), QUERY)
     assert (again["files"], again["sizeBytes"]) == (0, 0)
 
 
@@ -91,7 +91,7 @@ def test_what_is_pending_or_under_way_stays(old_lake, invoke, invoke_json):
     old_lake.seal(OTHER, 0, [3])
     old_lake.other_sink(OTHER, 1)
     files = old_lake.files()
-    first, second = (user_of(invoke_json("clean", old_lake.location, "--apply"), user) for user in (QUERY, OTHER))
+    first, second = (query_of(invoke_json("clean", old_lake.location, "--apply"), query) for query in (QUERY, OTHER))
     assert [reason.partition(":")[0] for reason in first["stays"]] == [
         "1 pending epochs",
         "1 epochs that are being written or were broken off",
@@ -100,7 +100,7 @@ def test_what_is_pending_or_under_way_stays(old_lake, invoke, invoke_json):
     assert old_lake.files() == files
     assert (old_lake.state(QUERY), old_lake.state(OTHER)) == (([1], 2), ([0], 1))
     assert (
-        f"lakecommit recover {old_lake.location} --user {OTHER} --apply\n" in invoke("clean", old_lake.location).stdout
+        f"lakecommit recover {old_lake.location} --query {OTHER} --apply\n" in invoke("clean", old_lake.location).stdout
     )
 
 
@@ -110,21 +110,21 @@ def test_a_dead_batch_write_is_fenced_and_cleaned(old_lake, invoke, invoke_json)
     shown = invoke("clean", old_lake.location).stdout
     assert "dead batch write" in shown
     assert (old_lake.mark(BATCH), lost <= old_lake.files()) == (None, True)
-    user = user_of(invoke_json("clean", old_lake.location, "--apply"), BATCH)
-    assert (user["kind"], user["dead"], user["files"], user["manifests"]) == ("batch", True, 2, 2)
+    query = query_of(invoke_json("clean", old_lake.location, "--apply"), BATCH)
+    assert (query["kind"], query["dead"], query["files"], query["manifests"]) == ("batch", True, 2, 2)
     assert old_lake.mark(BATCH) == 0
     assert not lost & old_lake.files()
     assert old_lake.state(BATCH) == ([], 0)
     assert old_lake.ids() == [0]
-    assert BATCH not in [each["user"] for each in invoke_json("clean", old_lake.location)["users"]]
+    assert BATCH not in [each["query"] for each in invoke_json("clean", old_lake.location)["queries"]]
 
 
 def test_a_batch_write_that_is_not_old_enough_stays(lake, invoke, invoke_json):
     lake.commit(QUERY, 0, [0])
     lost = lake.run_tasks(BATCH, 0, [1])
-    user = user_of(invoke_json("clean", lake.location, "--apply"), BATCH)
-    assert (user["files"], user["manifests"], len(user["stays"])) == (0, 0, 1)
-    assert "in the last 24h" in user["stays"][0]
+    query = query_of(invoke_json("clean", lake.location, "--apply"), BATCH)
+    assert (query["files"], query["manifests"], len(query["stays"])) == (0, 0, 1)
+    assert "in the last 24h" in query["stays"][0]
     assert (lake.mark(BATCH), lost <= lake.files()) == (None, True)
     assert "in the last 150m" in invoke("clean", lake.location, "--older-than", "150m").stdout
     invoke("clean", lake.location, "--older-than", "1h", "--apply")
@@ -155,8 +155,8 @@ def test_what_a_committed_batch_write_left_is_cleaned_without_its_files(old_lake
     version = old_lake.commit_batch(BATCH, [1], [2])
     assert old_lake.state(BATCH) == ([], 3)
     assert "committed batch write" in invoke("clean", old_lake.location).stdout
-    user = user_of(invoke_json("clean", old_lake.location, "--apply"), BATCH)
-    assert (user["dead"], user["files"], user["manifests"]) == (False, 1, 3)
+    query = query_of(invoke_json("clean", old_lake.location, "--apply"), BATCH)
+    assert (query["dead"], query["files"], query["manifests"]) == (False, 1, 3)
     assert old_lake.ids() == [1, 2]
     assert len(old_lake.files()) == 2
     assert not lost & old_lake.files()
@@ -171,7 +171,7 @@ def test_damaged_state_is_a_problem_and_the_others_go_on(old_lake, invoke, invok
     (old_lake.root / layout.seal_path(QUERY, 0)).write_bytes(b"not a seal")
     assert layout.seal_path(QUERY, 0) in invoke("clean", old_lake.location, exit_code=1).stdout
     data = invoke_json("clean", old_lake.location, "--apply", exit_code=1)
-    assert (len(user_of(data, QUERY)["problems"]), user_of(data, BATCH)["problems"]) == (1, [])
+    assert (len(query_of(data, QUERY)["problems"]), query_of(data, BATCH)["problems"]) == (1, [])
     assert old_lake.state(QUERY) == ([0, 1], 2)
     assert not lost & old_lake.files()
 
@@ -182,9 +182,9 @@ def test_a_damaged_manifest_is_kept_and_told(old_lake, invoke_json):
     damaged, _ = sorted((old_lake.root / "_lakecommit" / "users" / BATCH).rglob("*.avro"))
     damaged.write_bytes(b"not a manifest")
     old_lake.age(48)
-    user = user_of(invoke_json("clean", old_lake.location, "--apply", exit_code=1), BATCH)
-    assert (user["files"], user["manifests"], len(user["problems"])) == (1, 1, 1)
-    assert damaged.name in user["problems"][0]
+    query = query_of(invoke_json("clean", old_lake.location, "--apply", exit_code=1), BATCH)
+    assert (query["files"], query["manifests"], len(query["problems"])) == (1, 1, 1)
+    assert damaged.name in query["problems"][0]
     assert (damaged.exists(), old_lake.state(BATCH)) == (True, ([], 1))
 
 
@@ -207,9 +207,9 @@ def test_the_json_form(lake, invoke_json):
         "location": lake.location,
         "olderThanMs": 7 * 24 * 3_600_000,
         "applied": False,
-        "users": [
+        "queries": [
             {
-                "user": QUERY,
+                "query": QUERY,
                 "kind": "query",
                 "dead": False,
                 "files": 0,

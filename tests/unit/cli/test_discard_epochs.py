@@ -29,8 +29,8 @@ def vacuum(lake):
     lake.put_version({"commitInfo": end})
 
 
-def user_of(data, user):
-    return next(each for each in data["users"] if each["user"] == user)
+def query_of(data, query):
+    return next(each for each in data["queries"] if each["query"] == query)
 
 
 def command_in(message):
@@ -48,7 +48,7 @@ def test_what_a_vacuum_took_is_given_up_by_the_command_that_the_error_says(lake,
     for path in (gone, late):
         (lake.root / path).unlink()
     vacuum(lake)
-    shown = user_of(invoke_json("recover", lake.location, "--user", QUERY, exit_code=1), QUERY)
+    shown = query_of(invoke_json("recover", lake.location, "--query", QUERY, exit_code=1), QUERY)
     assert "--discard --epochs 2-3 --apply" in shown["problem"]
     assert lake.ids() == [0], "only shown"
     with pytest.raises(CorruptState, match=f"epoch 2 of query {QUERY}") as refused:
@@ -77,7 +77,7 @@ def test_what_a_vacuum_took_is_given_up_by_the_command_that_the_error_says(lake,
 def test_an_epoch_that_is_in_the_table_stays_there(lake, invoke):
     lake.commit(QUERY, 0, [0])
     before = lake.everything()
-    invoke("recover", lake.location, "--user", QUERY, "--discard", "--epochs", "0", "--apply")
+    invoke("recover", lake.location, "--query", QUERY, "--discard", "--epochs", "0", "--apply")
     assert lake.everything() == before
 
 
@@ -87,7 +87,7 @@ def test_what_another_sink_went_past_is_given_up_alike(lake, invoke, invoke_json
     lake.seal(QUERY, 2, [2])
     lake.other_sink(QUERY, 3)
     (lake.root / gone).unlink()
-    problem = user_of(invoke_json("recover", lake.location, "--apply", exit_code=1), QUERY)["problem"]
+    problem = query_of(invoke_json("recover", lake.location, "--apply", exit_code=1), QUERY)["problem"]
     invoke(*command_in(problem))
     assert lake.ids() == [0, 2]
     assert "nothing is left over" in invoke("recover", lake.location).stdout
@@ -102,7 +102,7 @@ def test_a_table_made_anew_takes_none_of_what_is_given_up(lake, invoke, invoke_j
     for path in log:
         path.unlink()
     log[0].write_text(created)
-    problem = user_of(invoke_json("recover", lake.location, exit_code=1), QUERY)["problem"]
+    problem = query_of(invoke_json("recover", lake.location, exit_code=1), QUERY)["problem"]
     assert metadata["id"] in problem
     assert "epochs 0-1 (2 epochs, 2 rows)" in problem
     invoke(*command_in(problem))
@@ -113,9 +113,9 @@ def test_a_table_made_anew_takes_none_of_what_is_given_up(lake, invoke, invoke_j
     ("arguments", "message", "exit_code"),
     [
         (["--epochs", "1"], "add --discard", 2),
-        (["--discard", "--epochs", "1"], "--user ID", 2),
-        (["--user", QUERY, "--discard", "--epochs", "9"], "have no seal here; those that have: 0", 1),
-        (["--user", QUERY, "--discard", "--epochs", "3-1"], "write them as 3-5,9", 1),
+        (["--discard", "--epochs", "1"], "--query ID", 2),
+        (["--query", QUERY, "--discard", "--epochs", "9"], "have no seal here; those that have: 0", 1),
+        (["--query", QUERY, "--discard", "--epochs", "3-1"], "write them as 3-5,9", 1),
     ],
 )
 def test_what_is_no_epoch_to_give_up(lake, invoke, arguments, message, exit_code):
@@ -128,9 +128,9 @@ def test_the_json_form(lake, invoke_json):
     lake.commit(QUERY, 0, [0])
     lake.seal(QUERY, 1, [1])
     lake.seal(QUERY, 2, [2, 3])
-    assert invoke_json("recover", lake.location, "--user", QUERY, "--discard", "--epochs", "1", "--apply") == {
+    assert invoke_json("recover", lake.location, "--query", QUERY, "--discard", "--epochs", "1", "--apply") == {
         "location": lake.location,
-        "user": QUERY,
+        "query": QUERY,
         "applied": True,
         "givenUp": {"epochs": [1], "files": 1, "rows": 1},
         "committed": {"epochs": [2], "files": 1, "rows": 2},

@@ -190,7 +190,7 @@ def test_state_that_nobody_cleans_up_is_named_with_what_to_do(tmp_path, invoke):
         lake.commit(QUERY, epoch, [epoch])
     check = clean_up_check(lake)
     assert check.verdict is Verdict.WARNING
-    assert check.facts == "2 manifests of 1 commit users are older than a day"
+    assert check.facts == "2 manifests of 1 queries are older than a day"
     assert f"lakecommit clean {lake.location} --apply" in check.remedy
     invoke("clean", lake.location, "--apply")
     assert clean_up_check(lake).verdict is Verdict.OK, "the newest epoch stays, and is no reason to worry"
@@ -200,7 +200,7 @@ def test_a_dead_batch_write_is_named_and_a_young_one_is_not(tmp_path):
     lake = LakeOnDisk(tmp_path / "table", hours=48)
     lake.commit(QUERY, 0, [1])
     lake.run_tasks(BATCH, 0, [2])
-    assert clean_up_check(lake).facts == "1 manifests of 1 commit users are older than a day"
+    assert clean_up_check(lake).facts == "1 manifests of 1 queries are older than a day"
     young = LakeOnDisk(tmp_path / "young", hours=2)
     young.commit(QUERY, 0, [1])
     young.run_tasks(BATCH, 0, [2])

@@ -12,7 +12,7 @@ from lakecommit.cli.status import read_status
 from lakecommit.clock import SystemClock
 from lakecommit.formats.delta.log.history import query_names
 from lakecommit.model import Epoch, Marks, Seal
-from lakecommit.observing.status import StagedEpoch, UserStatus
+from lakecommit.observing.status import QueryStatus, StagedEpoch
 from lakecommit.storage.counting import CountingStore
 from tests.lake import OTHER, QUERY
 from tests.lake.on_disk import BATCH, LakeOnDisk
@@ -30,7 +30,7 @@ def lake_of(tmp_path):
 def verdict(invoke, lake, *arguments, exit_code=0):
     """What is said of the first query, below its id."""
     shown = invoke("status", lake.location, *arguments, exit_code=exit_code).stdout.splitlines()
-    (number,) = [number for number, line in enumerate(shown) if QUERY in line and "--user" not in line]
+    (number,) = [number for number, line in enumerate(shown) if QUERY in line and "--query" not in line]
     return shown[number][0], shown[number + 1].strip()
 
 
@@ -50,8 +50,8 @@ def test_a_quiet_query_is_well_unless_the_user_knows_better(lake_of, invoke, inv
     assert verdict(invoke, lake, "--max-quiet", 200)[0] == "●"
     symbol, says = verdict(invoke, lake, "--max-quiet", 60, exit_code=NOT_WELL)
     assert (symbol, says) == ("▲", "nothing waits, but nothing was sealed or committed for 3 h 0 min")
-    (user,) = invoke_json("status", lake.location)["users"]
-    assert (user["state"], user["well"]) == ("quiet", True)
+    (query,) = invoke_json("status", lake.location)["queries"]
+    assert (query["state"], query["well"]) == ("quiet", True)
 
 
 def test_epochs_that_wait_for_a_moment(lake_of, invoke):
@@ -74,10 +74,10 @@ def test_a_dead_query_is_told_from_a_quiet_one(lake_of, invoke, invoke_json):
         r"1 epoch waits, nothing sealed or committed for 12 min \d+ s: the query is dead or stuck", says
     )
     status = invoke_json("status", lake.location, exit_code=NOT_WELL)
-    (user,) = status["users"]
-    assert (status["well"], user["well"], user["state"]) == (False, False, "dead")
-    assert user["commands"] == [f"lakecommit recover {lake.location} --user {QUERY} --apply"]
-    assert status["timestampMs"] - user["lastSealMs"] >= 12 * 60_000
+    (query,) = status["queries"]
+    assert (status["well"], query["well"], query["state"]) == (False, False, "dead")
+    assert query["commands"] == [f"lakecommit recover {lake.location} --query {QUERY} --apply"]
+    assert status["timestampMs"] - query["lastSealMs"] >= 12 * 60_000
 
 
 def test_a_query_that_died_in_an_epoch(lake_of, invoke):
@@ -101,8 +101,11 @@ def test_a_batch_write_that_was_given_up_is_no_alarm(lake_of, invoke, invoke_jso
     lake = lake_of(hours=30)
     lake.commit(QUERY, 0, [1])
     lake.run_tasks(BATCH, 0, [2])
-    by_user = {user["user"]: user for user in invoke_json("status", lake.location)["users"]}
-    assert (by_user[BATCH]["state"], by_user[BATCH]["commands"]) == ("left over", [f"lakecommit clean {lake.location}"])
+    by_query = {query["query"]: query for query in invoke_json("status", lake.location)["queries"]}
+    assert (by_query[BATCH]["state"], by_query[BATCH]["commands"]) == (
+        "left over",
+        [f"lakecommit clean {lake.location}"],
+    )
     assert f"○ {BATCH}" in invoke("status", lake.location).stdout
 
 
@@ -113,7 +116,7 @@ NOW = 1_800_000_000_000
 def a_query(sealed_ago, snapshot_ago, pending=0, backlog=None):
     """A query that sealed and committed so many minutes ago; the oldest of `pending` epochs as long ago."""
     seal = Seal(QUERY, Epoch(9), (), None, "t", None, NOW - sealed_ago * MINUTE, backlog=backlog)
-    status = UserStatus(QUERY, Marks(Epoch(8), Epoch(8)), Epoch(9), seal, (), ())
+    status = QueryStatus(QUERY, Marks(Epoch(8), Epoch(8)), Epoch(9), seal, (), ())
     staged = (StagedEpoch(Epoch(9), NOW - pending * MINUTE, 1, 1, 10, 100),) if pending else ()
     return replace(status, pending=staged, snapshot_ms=NOW - snapshot_ago * MINUTE)
 
@@ -150,7 +153,7 @@ def test_the_name_of_a_query_is_beside_its_id(lake_of, invoke, invoke_json):
     for epoch in range(3):
         lake.commit(QUERY, epoch, [epoch])
     assert f"● orders by day  {QUERY}\n" in invoke("status", lake.location).stdout
-    assert [user["name"] for user in invoke_json("status", lake.location)["users"]] == ["orders by day", None]
+    assert [query["name"] for query in invoke_json("status", lake.location)["queries"]] == ["orders by day", None]
     info = json.loads((lake.root / "_delta_log" / f"{4:020d}.json").read_text().splitlines()[0])["commitInfo"]
     assert info["lakecommit"]["names"] == {QUERY: "orders by day"}
 
@@ -180,8 +183,8 @@ def test_it_fits_into_80_columns_and_no_id_is_broken(lake_of, hours):
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
     # A location may be longer than a line, and is never cut.
     assert [line for line in plain if len(line) > 80 and lake.location not in line] == []
-    for user in (QUERY, OTHER, BATCH):
-        assert any(user in line for line in plain)
+    for query in (QUERY, OTHER, BATCH):
+        assert any(query in line for line in plain)
     assert "\x1b[" in shown
 
 

@@ -73,7 +73,7 @@ def test_recover_shows_how_to_do_what_it_shows(old_lake):
     old_lake.commit(OTHER, 0, [5])
     old_lake.seal(OTHER, 1, [6])
     old_lake.seal(QUERY, 0, [1])
-    (command,) = commands(shown_by("recover", old_lake.location, "--user", QUERY))
+    (command,) = commands(shown_by("recover", old_lake.location, "--query", QUERY))
     assert pasted(command).returncode == 0
     assert old_lake.ids() == [1, 5], "the other query was not asked for"
 
@@ -118,18 +118,18 @@ def test_what_has_to_be_waited_for_says_until_when(old_lake, invoke):
 
 def test_store_options_are_repeated_but_for_secrets():
     @click.command("status")
-    @click.option("--user")
-    def status(user):
+    @click.option("--query")
+    def status(query):
         pass
 
     given = {"region": "eu-1", "secret_access_key": "hunter2", "allow_http": "true", "endpoint": "http://a:b@c"}
     with click.Context(status, info_name="status") as context:
-        context.params = {"store_options": given, "user": "a b"}
+        context.params = {"store_options": given, "query": "a b"}
         shown = hint("why", "recover", "s3://b/t", "--apply").command
         repeated = again("why", "s3://b/t", "--apply").command
     store = "--store region=eu-1 --store 'secret_access_key=…' --store allow_http=true --store 'endpoint=…'"
     assert shown == f"lakecommit recover s3://b/t --apply {store}"
-    assert repeated == f"lakecommit status s3://b/t --user 'a b' --apply {store}"
+    assert repeated == f"lakecommit status s3://b/t --query 'a b' --apply {store}"
 
 
 def _arguments(command):

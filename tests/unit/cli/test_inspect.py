@@ -20,7 +20,7 @@ def report(table):
 def test_a_manifest(table, report, invoke, invoke_json):
     path = f"{table.location}/{layout.manifest_path(report.attempt, 0)}"
     shown = invoke_json("inspect", path)
-    assert (shown["kind"], shown["user"], shown["epoch"], shown["task"]) == ("manifest", QUERY, 4, 1)
+    assert (shown["kind"], shown["query"], shown["epoch"], shown["task"]) == ("manifest", QUERY, 4, 1)
     assert (shown["attempt"], shown["location"], shown["plan"]["partition_columns"]) == (report.attempt.id, path, [])
     (file,) = shown["files"]
     assert (file["rows"], file["size_bytes"], file["stats"]) == (10, 100, {"numRecords": 10})
@@ -32,7 +32,7 @@ def test_a_manifest(table, report, invoke, invoke_json):
 def test_a_seal(table, report, invoke, invoke_json):
     path = f"{table.location}/{layout.seal_path(QUERY, 4)}"
     shown = invoke_json("inspect", path)
-    assert (shown["kind"], shown["user"], shown["epoch"], shown["sealedMs"]) == ("seal", QUERY, 4, 1_700_000_000_000)
+    assert (shown["kind"], shown["query"], shown["epoch"], shown["sealedMs"]) == ("seal", QUERY, 4, 1_700_000_000_000)
     (winner,) = shown["winners"]
     assert (winner["task"], winner["attempt"], winner["manifests"]) == (1, report.attempt.id, 1)
     assert len(winner["digest"]) == 64
@@ -95,7 +95,7 @@ def test_an_object_that_is_too_large_is_not_read(table, invoke, monkeypatch):
 def test_of_a_table_all_that_can_be_inspected_is_listed(table, report, invoke, invoke_json):
     listed = invoke_json("inspect", table.location)
     manifest, sealed = layout.manifest_path(report.attempt, 0), layout.seal_path(QUERY, 4)
-    assert [(each["kind"], each["user"], each["epoch"], each["path"]) for each in listed["records"]] == [
+    assert [(each["kind"], each["query"], each["epoch"], each["path"]) for each in listed["records"]] == [
         ("seal", QUERY, 4, sealed),
         ("manifest", QUERY, 4, manifest),
     ]

@@ -20,12 +20,12 @@ def lake(tmp_path):
     return LakeOnDisk(tmp_path / "table", hours=2)
 
 
-def user_of(data, user):
-    return next(each for each in data["users"] if each["user"] == user)
+def query_of(data, query):
+    return next(each for each in data["queries"] if each["query"] == query)
 
 
-def damage(lake, user, epoch):
-    (lake.root / layout.seal_path(user, epoch)).write_bytes(b"not a seal")
+def damage(lake, query, epoch):
+    (lake.root / layout.seal_path(query, epoch)).write_bytes(b"not a seal")
 
 
 def test_fifty_pending_epochs_are_shown_and_then_committed_in_one_snapshot(lake, invoke, invoke_json):
@@ -36,12 +36,12 @@ def test_fifty_pending_epochs_are_shown_and_then_committed_in_one_snapshot(lake,
     shown = invoke("recover", lake.location).stdout
     assert "1-50" in shown
     assert "would be committed" in shown
-    user = user_of(invoke_json("recover", lake.location), QUERY)
-    assert [each["epoch"] for each in user["pending"]] == list(range(1, 51))
-    assert (user["total"]["files"], user["total"]["rows"], user["versions"]) == (50, 50, [])
+    query = query_of(invoke_json("recover", lake.location), QUERY)
+    assert [each["epoch"] for each in query["pending"]] == list(range(1, 51))
+    assert (query["total"]["files"], query["total"]["rows"], query["versions"]) == (50, 50, [])
     assert lake.everything() == before
     done = invoke_json("recover", lake.location, "--apply")
-    assert (done["applied"], done["version"], user_of(done, QUERY)["versions"]) == (True, 2, [2])
+    assert (done["applied"], done["version"], query_of(done, QUERY)["versions"]) == (True, 2, [2])
     assert lake.ids() == list(range(51))
     assert (lake.mark(QUERY), lake.mark(f"lakecommit:{QUERY}")) == (50, 50)
     assert "nothing is left over" in invoke("recover", lake.location, "--apply").stdout
@@ -53,16 +53,16 @@ def test_nothing_is_pending(lake, invoke, invoke_json):
     lake.commit(QUERY, 1, [])
     before = lake.everything()
     assert "nothing is left over" in invoke("recover", lake.location, "--apply").stdout
-    user = user_of(invoke_json("recover", lake.location), QUERY)
-    assert (user["mark"], user["ownMark"], user["pending"], user["problem"]) == (0, 0, [], None)
+    query = query_of(invoke_json("recover", lake.location), QUERY)
+    assert (query["mark"], query["ownMark"], query["pending"], query["problem"]) == (0, 0, [], None)
     assert lake.everything() == before
 
 
 def test_one_query_of_two(lake, invoke_json):
     lake.seal(QUERY, 0, [1])
     lake.seal(OTHER, 0, [2])
-    data = invoke_json("recover", lake.location, "--user", OTHER, "--apply")
-    assert [each["user"] for each in data["users"]] == [OTHER]
+    data = invoke_json("recover", lake.location, "--query", OTHER, "--apply")
+    assert [each["query"] for each in data["queries"]] == [OTHER]
     assert lake.ids() == [2]
     invoke_json("recover", lake.location, "--apply")
     assert lake.ids() == [1, 2]
@@ -71,11 +71,11 @@ def test_one_query_of_two(lake, invoke_json):
 def test_batch_writes_are_not_recovered(lake, invoke, invoke_json):
     lake.commit(QUERY, 0, [1])
     lake.run_tasks(BATCH, 0, [2])
-    assert [each["user"] for each in invoke_json("recover", lake.location)["users"]] == [QUERY]
-    refused = invoke("recover", lake.location, "--user", BATCH, exit_code=1).stderr
+    assert [each["query"] for each in invoke_json("recover", lake.location)["queries"]] == [QUERY]
+    refused = invoke("recover", lake.location, "--query", BATCH, exit_code=1).stderr
     assert f"lakecommit clean {lake.location}\n" in refused
     for unknown in (OTHER, "../../etc"):
-        assert QUERY in invoke("recover", lake.location, "--user", unknown, exit_code=1).stderr
+        assert QUERY in invoke("recover", lake.location, "--query", unknown, exit_code=1).stderr
 
 
 def test_a_damaged_seal_is_a_problem_of_its_query_alone(lake, invoke, invoke_json):
@@ -85,11 +85,11 @@ def test_a_damaged_seal_is_a_problem_of_its_query_alone(lake, invoke, invoke_jso
     damage(lake, QUERY, 1)
     shown = invoke("recover", lake.location, exit_code=1).stdout
     assert "not recovered" in shown
-    assert f"--user {QUERY} --export DIR" in shown
+    assert f"--query {QUERY} --export DIR" in shown
     data = invoke_json("recover", lake.location, "--apply", exit_code=1)
-    assert layout.seal_path(QUERY, 1) in user_of(data, QUERY)["problem"]
-    assert [(each["epoch"], each["files"]) for each in user_of(data, QUERY)["pending"]] == [(0, 1), (1, 0)]
-    assert (user_of(data, OTHER)["problem"], lake.ids()) == (None, [3])
+    assert layout.seal_path(QUERY, 1) in query_of(data, QUERY)["problem"]
+    assert [(each["epoch"], each["files"]) for each in query_of(data, QUERY)["pending"]] == [(0, 1), (1, 0)]
+    assert (query_of(data, OTHER)["problem"], lake.ids()) == (None, [3])
 
 
 def test_what_no_longer_fits_the_table_is_a_problem(lake, invoke_json):
@@ -97,10 +97,10 @@ def test_what_no_longer_fits_the_table_is_a_problem(lake, invoke_json):
     (_, metadata), *_ = lake.actions("metaData")
     schema = metadata["schemaString"].replace('"long"', '"string"')
     lake.put_version({"metaData": metadata | {"schemaString": schema}})
-    assert user_of(invoke_json("recover", lake.location, exit_code=1), QUERY)["problem"] is not None
-    user = user_of(invoke_json("recover", lake.location, "--apply", exit_code=1), QUERY)
-    assert "id" in user["problem"]
-    assert "RESTORE TABLE" in user["remedy"] and "--discard" in user["remedy"]
+    assert query_of(invoke_json("recover", lake.location, exit_code=1), QUERY)["problem"] is not None
+    query = query_of(invoke_json("recover", lake.location, "--apply", exit_code=1), QUERY)
+    assert "id" in query["problem"]
+    assert "RESTORE TABLE" in query["remedy"] and "--discard" in query["remedy"]
     assert lake.ids() == []
 
 
@@ -108,8 +108,8 @@ def test_a_table_that_was_replaced_takes_it_when_its_id_is_accepted(lake, invoke
     lake.seal(QUERY, 0, [1])
     (_, metadata), *_ = lake.actions("metaData")
     lake.put_version({"metaData": metadata | {"id": "another"}})
-    user = user_of(invoke_json("recover", lake.location, "--apply", exit_code=1), QUERY)
-    assert "--accept-table-id another --apply" in user["remedy"]
+    query = query_of(invoke_json("recover", lake.location, "--apply", exit_code=1), QUERY)
+    assert "--accept-table-id another --apply" in query["remedy"]
     wrong = invoke("recover", lake.location, "--accept-table-id", "wrong", exit_code=1).stderr
     assert "not the id of this table, which is another" in wrong
     assert lake.ids() == []
@@ -125,8 +125,8 @@ def test_epochs_that_another_sink_went_past_without_running_them_are_committed(l
     shown = invoke("recover", lake.location).stdout
     assert "missing: another sink went past it" in shown
     assert "1-2" in shown
-    user = user_of(invoke_json("recover", lake.location), QUERY)
-    assert ([each["epoch"] for each in user["missing"]], user["repeated"], user["pending"]) == ([1, 2], [], [])
+    query = query_of(invoke_json("recover", lake.location), QUERY)
+    assert ([each["epoch"] for each in query["missing"]], query["repeated"], query["pending"]) == ([1, 2], [], [])
     assert lake.ids() == [0]
     invoke("recover", lake.location, "--apply")
     assert lake.ids() == [0, 1, 2]
@@ -140,8 +140,8 @@ def test_epochs_that_another_sink_ran_itself_are_dropped(lake, invoke, invoke_js
     repeated = lake.seal(QUERY, 2, [2])
     lake.other_sink(QUERY, 2)
     lake.other_sink(QUERY, 3)
-    user = user_of(invoke_json("recover", lake.location), QUERY)
-    assert ([e["epoch"] for e in user["missing"]], [e["epoch"] for e in user["repeated"]]) == ([1], [2])
+    query = query_of(invoke_json("recover", lake.location), QUERY)
+    assert ([e["epoch"] for e in query["missing"]], [e["epoch"] for e in query["repeated"]]) == ([1], [2])
     assert repeated <= lake.files()
     assert "its files are deleted" in invoke("recover", lake.location, "--apply").stdout
     assert lake.ids() == [0, 1]
@@ -154,11 +154,11 @@ def test_epochs_whose_version_another_writer_wrote_over_are_committed_again(lake
         lake.commit(QUERY, epoch, [epoch])
     (lake.root / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"commitInfo": {"operation": "WRITE"}}))
     assert lake.ids() == [0, 2]
-    cleaned = user_of(invoke_json("clean", lake.location, "--apply"), QUERY)
+    cleaned = query_of(invoke_json("clean", lake.location, "--apply"), QUERY)
     assert any("recover" in reason for reason in cleaned["stays"]), cleaned
     assert "replaced: another writer wrote over its version" in invoke("recover", lake.location).stdout
-    user = user_of(invoke_json("recover", lake.location, "--apply"), QUERY)
-    assert ([each["epoch"] for each in user["replaced"]], user["versions"]) == ([1], [4])
+    query = query_of(invoke_json("recover", lake.location, "--apply"), QUERY)
+    assert ([each["epoch"] for each in query["replaced"]], query["versions"]) == ([1], [4])
     assert lake.ids() == [0, 1, 2]
     assert "nothing is left over" in invoke("recover", lake.location, "--apply").stdout
 
@@ -167,9 +167,9 @@ def test_passed_and_pending_epochs_are_committed_in_this_order(lake, invoke_json
     lake.seal(QUERY, 0, [0])
     lake.seal(QUERY, 1, [1])
     lake.other_sink(QUERY, 0)
-    user = user_of(invoke_json("recover", lake.location, "--apply"), QUERY)
-    assert ([e["epoch"] for e in user["repeated"]], [e["epoch"] for e in user["pending"]]) == ([0], [1])
-    assert (user["versions"], lake.ids()) == ([2, 3], [1])
+    query = query_of(invoke_json("recover", lake.location, "--apply"), QUERY)
+    assert ([e["epoch"] for e in query["repeated"]], [e["epoch"] for e in query["pending"]]) == ([0], [1])
+    assert (query["versions"], lake.ids()) == ([2, 3], [1])
 
 
 def test_passed_epochs_whose_files_a_vacuum_took_are_not_committed(lake, invoke_json):
@@ -177,8 +177,8 @@ def test_passed_epochs_whose_files_a_vacuum_took_are_not_committed(lake, invoke_
         (path,) = lake.seal(QUERY, epoch, [epoch])
     lake.other_sink(QUERY, 2)
     (lake.root / path).unlink()
-    user = user_of(invoke_json("recover", lake.location, "--apply", exit_code=1), QUERY)
-    assert path in user["problem"]
+    query = query_of(invoke_json("recover", lake.location, "--apply", exit_code=1), QUERY)
+    assert path in query["problem"]
     assert lake.actions("add") == []
 
 
@@ -214,7 +214,7 @@ def test_discard_refuses_a_query_that_wrote_just_now(lake, invoke):
     lake.age(0)
     before = lake.everything()
     for arguments in ([], ["--apply"]):
-        refused = invoke("recover", lake.location, "--user", QUERY, "--discard", *arguments, exit_code=1)
+        refused = invoke("recover", lake.location, "--query", QUERY, "--discard", *arguments, exit_code=1)
         assert re.search(r"try again after 20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ", refused.stderr)
     assert lake.everything() == before
 
@@ -224,12 +224,12 @@ def test_discard_drops_an_old_query_with_its_files(lake, invoke, invoke_json):
     dropped = lake.seal(QUERY, 1, [1]) | lake.seal(QUERY, 2, [2]) | lake.run_tasks(QUERY, 3, [3])
     kept = lake.seal(OTHER, 0, [4])
     before = lake.everything()
-    shown = invoke("recover", lake.location, "--user", QUERY, "--discard").stdout
+    shown = invoke("recover", lake.location, "--query", QUERY, "--discard").stdout
     assert "1-3" in shown
     assert "--discard --apply" in shown
-    would = invoke_json("recover", lake.location, "--user", QUERY, "--discard")
+    would = invoke_json("recover", lake.location, "--query", QUERY, "--discard")
     assert lake.everything() == before
-    done = invoke_json("recover", lake.location, "--user", QUERY, "--discard", "--apply")
+    done = invoke_json("recover", lake.location, "--query", QUERY, "--discard", "--apply")
     assert (would.pop("applied"), done.pop("applied")) == (False, True)
     assert would == done
     assert (done["epochs"], done["files"], done["manifests"], done["seals"]) == ([1, 2, 3], 3, 4, 3)
@@ -237,7 +237,7 @@ def test_discard_drops_an_old_query_with_its_files(lake, invoke, invoke_json):
     assert kept <= lake.files()
     assert lake.ids() == [0]
     assert lake.state(QUERY) == ([3], 0), "the epoch that was begun is sealed without winners, as evidence"
-    assert "nothing is left over" in invoke("recover", lake.location, "--user", QUERY, "--apply").stdout
+    assert "nothing is left over" in invoke("recover", lake.location, "--query", QUERY, "--apply").stdout
 
 
 def test_a_driver_that_wakes_up_after_the_discard_commits_nothing(lake, invoke):
@@ -250,7 +250,7 @@ def test_a_driver_that_wakes_up_after_the_discard_commits_nothing(lake, invoke):
         await lake.store.asleep.wait()
         assert lake.state(QUERY)[0] == [0, 1]
         lake.age(2)
-        await asyncio.to_thread(invoke, "recover", lake.location, "--user", QUERY, "--discard", "--apply")
+        await asyncio.to_thread(invoke, "recover", lake.location, "--query", QUERY, "--discard", "--apply")
         awake.set()
         await asyncio.gather(driver, return_exceptions=True)
 
@@ -264,7 +264,7 @@ def test_export_copies_the_files_and_says_what_they_are(lake, tmp_path, invoke, 
     staged = lake.seal(QUERY, 1, [1, 2], [3]) | lake.seal(QUERY, 2, [4])
     before = lake.everything()
     target = tmp_path / "saved" / "here"
-    printed = invoke_json("recover", lake.location, "--user", QUERY, "--export", target)
+    printed = invoke_json("recover", lake.location, "--query", QUERY, "--export", target)
     record = json.loads((target / f"lakecommit-export-{QUERY}.json").read_text())
     assert record == printed
     assert [(each["epoch"], sum(file["rows"] for file in each["files"])) for each in record["epochs"]] == [
@@ -276,7 +276,7 @@ def test_export_copies_the_files_and_says_what_they_are(lake, tmp_path, invoke, 
     assert {path.name for path in target.iterdir()} == {*staged, f"lakecommit-export-{QUERY}.json"}
     assert all((target / path).read_bytes() == (lake.root / path).read_bytes() for path in staged)
     assert lake.everything() == before
-    assert "4 rows" in invoke("recover", lake.location, "--user", QUERY, "--export", target).stdout
+    assert "4 rows" in invoke("recover", lake.location, "--query", QUERY, "--export", target).stdout
 
 
 def test_export_saves_what_is_left_of_damaged_state(lake, tmp_path, invoke_json):
@@ -285,7 +285,7 @@ def test_export_saves_what_is_left_of_damaged_state(lake, tmp_path, invoke_json)
     undecided = lake.run_tasks(QUERY, 2, [30]) | lake.seal(QUERY, 2, [3])
     damage(lake, QUERY, 2)
     (lake.root / gone).unlink()
-    data = invoke_json("recover", lake.location, "--user", QUERY, "--export", tmp_path / "saved", exit_code=1)
+    data = invoke_json("recover", lake.location, "--query", QUERY, "--export", tmp_path / "saved", exit_code=1)
     exported = {file["path"]: file["exported"] for each in data["epochs"] for file in each["files"]}
     assert exported == {kept: True, gone: False, **dict.fromkeys(undecided, True)}
     (problem,) = data["problems"]
@@ -297,7 +297,7 @@ def test_export_saves_what_is_left_of_damaged_state(lake, tmp_path, invoke_json)
 def test_a_file_that_is_not_whole_is_told(lake, tmp_path, invoke_json):
     (path,) = lake.seal(QUERY, 0, [1])
     (lake.root / path).write_bytes((lake.root / path).read_bytes()[:100])
-    data = invoke_json("recover", lake.location, "--user", QUERY, "--export", tmp_path / "saved", exit_code=1)
+    data = invoke_json("recover", lake.location, "--query", QUERY, "--export", tmp_path / "saved", exit_code=1)
     (problem,) = data["problems"]
     assert f"{path} has 100 bytes" in problem
 
@@ -307,7 +307,7 @@ def test_export_of_a_table_that_is_gone(lake, tmp_path, invoke):
     for log in (lake.root / "_delta_log").iterdir():
         log.unlink()
     assert "--export DIR" in invoke("recover", lake.location, exit_code=1).stderr
-    invoke("recover", lake.location, "--user", QUERY, "--export", tmp_path / "saved")
+    invoke("recover", lake.location, "--query", QUERY, "--export", tmp_path / "saved")
     assert (tmp_path / "saved" / path).read_bytes() == (lake.root / path).read_bytes()
 
 
@@ -316,13 +316,13 @@ def test_what_the_table_has_is_not_exported(lake, tmp_path, invoke):
     ((_, live),) = lake.actions("add")
     lake.put_version({"commitInfo": {}})
     lake.checkpoint({"add": live})
-    shown = invoke("recover", lake.location, "--user", QUERY, "--export", tmp_path / "saved").stdout
+    shown = invoke("recover", lake.location, "--query", QUERY, "--export", tmp_path / "saved").stdout
     assert "nothing staged" in shown
 
 
 def test_nothing_to_export(lake, tmp_path, invoke):
     lake.commit(QUERY, 0, [1])
-    shown = invoke("recover", lake.location, "--user", QUERY, "--export", tmp_path / "saved").stdout
+    shown = invoke("recover", lake.location, "--query", QUERY, "--export", tmp_path / "saved").stdout
     assert "nothing staged" in shown
     assert not (tmp_path / "saved").exists()
 
@@ -330,21 +330,21 @@ def test_nothing_to_export(lake, tmp_path, invoke):
 def test_export_into_the_table_or_into_a_file_is_refused(lake, tmp_path, invoke):
     lake.seal(QUERY, 0, [1])
     (tmp_path / "file").touch()
-    inside = invoke("recover", lake.location, "--user", QUERY, "--export", lake.root / "saved", exit_code=1)
+    inside = invoke("recover", lake.location, "--query", QUERY, "--export", lake.root / "saved", exit_code=1)
     assert "inside of the table" in inside.stderr
-    below = invoke("recover", lake.location, "--user", QUERY, "--export", tmp_path / "file" / "x", exit_code=1)
+    below = invoke("recover", lake.location, "--query", QUERY, "--export", tmp_path / "file" / "x", exit_code=1)
     assert "cannot be written" in below.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--discard"], "--user ID"),
-        (["--export", "saved"], "--user ID"),
-        (["--user", "u", "--discard", "--export", "saved"], "export first"),
-        (["--user", "u", "--export", "saved", "--apply"], "leave out --apply"),
-        (["--user", "u", "--discard", "--accept-table-id", "i"], "--accept-table-id is about committing"),
-        (["--user", "u", "--export", "saved", "--accept-table-id", "i"], "--accept-table-id is about committing"),
+        (["--discard"], "--query ID"),
+        (["--export", "saved"], "--query ID"),
+        (["--query", "u", "--discard", "--export", "saved"], "export first"),
+        (["--query", "u", "--export", "saved", "--apply"], "leave out --apply"),
+        (["--query", "u", "--discard", "--accept-table-id", "i"], "--accept-table-id is about committing"),
+        (["--query", "u", "--export", "saved", "--accept-table-id", "i"], "--accept-table-id is about committing"),
     ],
 )
 def test_flags_that_contradict_each_other(arguments, message, tmp_path, invoke):
@@ -363,9 +363,9 @@ def test_the_json_form(lake, invoke_json):
         "version": 1,
         "tableId": metadata["id"],
         "applied": False,
-        "users": [
+        "queries": [
             {
-                "user": QUERY,
+                "query": QUERY,
                 "mark": 0,
                 "ownMark": 0,
                 "replaced": [],

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from lakecommit.cli.output import duration, event_time
 from lakecommit.cli.status import read_status
 from lakecommit.clock import SystemClock
-from lakecommit.model import BATCH_PREFIX, CommitUser, Marks
-from lakecommit.observing.status import user_status
+from lakecommit.model import BATCH_PREFIX, Marks, QueryId
+from lakecommit.observing.status import query_status
 from lakecommit.state import layout
-from lakecommit.state.stored import users
+from lakecommit.state.stored import stored_queries
 from lakecommit.storage.counting import CountingStore
 from tests.lake import OTHER, QUERY
 from tests.lake.clocks import FakeClock
@@ -20,8 +20,8 @@ from tests.unit.cli.tables import BATCH
 HOUR_MS = 3_600_000
 
 
-def user_of(status, user):
-    return next(each for each in status["users"] if each["user"] == user)
+def query_of(status, query):
+    return next(each for each in status["queries"] if each["query"] == query)
 
 
 def test_a_committed_stream_has_nothing_staged(table, invoke_json):
@@ -29,12 +29,12 @@ def test_a_committed_stream_has_nothing_staged(table, invoke_json):
     table.commit_epoch(1)
     status = invoke_json("status", table.location)
     assert (status["location"], status["format"], status["version"]) == (table.location, "delta", 2)
-    user = user_of(status, QUERY)
-    last = max(user.pop("lastSnapshotMs"), user.pop("lastSealMs"))
+    query = query_of(status, QUERY)
+    last = max(query.pop("lastSnapshotMs"), query.pop("lastSealMs"))
     assert 0 <= status["timestampMs"] - last < HOUR_MS
-    assert user.pop("verdict").startswith("nothing waits; last snapshot ")
-    assert user == {
-        "user": QUERY,
+    assert query.pop("verdict").startswith("nothing waits; last snapshot ")
+    assert query == {
+        "query": QUERY,
         "name": None,
         "state": "quiet",
         "well": True,
@@ -71,7 +71,7 @@ def test_listeners_are_shown_with_how_far_they_are(table, invoke_json, invoke):
     ):
         asyncio.run(table.store.put(layout.place_path(QUERY, name, number), body))
     status = invoke_json("status", table.location)
-    assert user_of(status, QUERY)["listeners"] == {"broken": -1, "notify": 0, "partition-done": 2}
+    assert query_of(status, QUERY)["listeners"] == {"broken": -1, "notify": 0, "partition-done": 2}
     shown = invoke("status", table.location).output
     assert "listener notify          told up to epoch 0, 2 epochs behind" in shown
     assert "listener partition-done  told up to epoch 2" in [line.strip() for line in shown.splitlines()]
@@ -83,10 +83,10 @@ def test_sealed_epochs_after_the_marks_are_pending(table, invoke_json):
         loser = table.run_task(QUERY, epoch)
         seal(table, epoch, [table.run_task(QUERY, epoch), table.run_task(QUERY, epoch, 1)])
         assert loser
-    user = user_of(invoke_json("status", table.location, exit_code=3), QUERY)
-    assert (user["mark"], user["newestSeal"]) == (0, 2)
-    assert [each["epoch"] for each in user["pending"]] == [1, 2]
-    assert user["pending"][0] == {
+    query = query_of(invoke_json("status", table.location, exit_code=3), QUERY)
+    assert (query["mark"], query["newestSeal"]) == (0, 2)
+    assert [each["epoch"] for each in query["pending"]] == [1, 2]
+    assert query["pending"][0] == {
         "epoch": 1,
         "sealedMs": SEALED_MS,
         "attempts": 3,
@@ -98,30 +98,30 @@ def test_sealed_epochs_after_the_marks_are_pending(table, invoke_json):
         "writtenMs": None,
     }
     figures = ("pendingEpochs", "pendingFiles", "pendingRows", "pendingSizeBytes")
-    assert [user[name] for name in figures] == [2, 4, 40, 400]
+    assert [query[name] for name in figures] == [2, 4, 40, 400]
 
 
 def test_an_epoch_without_a_seal_is_staged_but_not_pending(table, invoke_json):
     table.commit_epoch(0)
     table.run_task(QUERY, 1)
-    user = user_of(invoke_json("status", table.location), QUERY)
-    assert (user["pending"], user["newestSeal"]) == ([], 0)
-    assert [(each["epoch"], each["files"], each["sealedMs"]) for each in user["unsealed"]] == [(1, 1, None)]
+    query = query_of(invoke_json("status", table.location), QUERY)
+    assert (query["pending"], query["newestSeal"]) == ([], 0)
+    assert [(each["epoch"], each["files"], each["sealedMs"]) for each in query["unsealed"]] == [(1, 1, None)]
 
 
 def test_an_epoch_without_rows_is_not_pending(table, invoke_json):
     table.commit_epoch(0)
     table.commit_epoch(1, rows=False)
-    user = user_of(invoke_json("status", table.location), QUERY)
-    assert (user["mark"], user["newestSeal"], user["pending"]) == (0, 1, [])
+    query = query_of(invoke_json("status", table.location), QUERY)
+    assert (query["mark"], query["newestSeal"], query["pending"]) == (0, 1, [])
 
 
 def test_each_user_is_shown_with_its_own_marks(table, invoke_json):
-    table.commit_epoch(0, user=OTHER)
+    table.commit_epoch(0, query=OTHER)
     table.commit_epoch(0)
     table.commit_epoch(1)
     status = invoke_json("status", table.location)
-    assert [(user["user"], user["mark"]) for user in status["users"]] == [(QUERY, 1), (OTHER, 0)]
+    assert [(query["query"], query["mark"]) for query in status["queries"]] == [(QUERY, 1), (OTHER, 0)]
 
 
 def test_epochs_that_another_sink_went_past_are_called_out(table, invoke, invoke_json):
@@ -130,8 +130,8 @@ def test_epochs_that_another_sink_went_past_are_called_out(table, invoke, invoke
     # The same query id, committed further by a sink that moves the mark alone.
     log = {"txn": {"appId": str(QUERY), "version": 3, "lastUpdated": 1}}
     asyncio.run(table.store.put("_delta_log/00000000000000000001.json", str(log).replace("'", '"').encode()))
-    user = user_of(invoke_json("status", table.location, exit_code=3), QUERY)
-    assert ([each["epoch"] for each in user["passed"]], user["pending"]) == ([0], [])
+    query = query_of(invoke_json("status", table.location, exit_code=3), QUERY)
+    assert ([each["epoch"] for each in query["passed"]], query["pending"]) == ([0], [])
     assert "another sink went past 1 epoch;" in invoke("status", table.location, exit_code=3).stdout
 
 
@@ -140,7 +140,7 @@ def test_a_committed_batch_write_is_not_staged(table, invoke, invoke_json):
     table.run_task(OTHER, 0)
     status = invoke_json("status", table.location)
     assert status["committedBatches"] == [BATCH]
-    assert [(user["user"], len(user["unsealed"])) for user in status["users"]] == [(OTHER, 1)]
+    assert [(query["query"], len(query["unsealed"])) for query in status["queries"]] == [(OTHER, 1)]
     assert f"● {OTHER}\n  writing epoch 0; no snapshot so far" in invoke("status", table.location).stdout
 
 
@@ -152,7 +152,7 @@ def test_damaged_state_is_reported_by_epoch(table, invoke, invoke_json):
     asyncio.run(table.store.put(layout.seal_path(QUERY, 2), b"not a seal"))
     problems = {
         each["epoch"]: each["problem"]
-        for each in user_of(invoke_json("status", table.location, exit_code=3), QUERY)["pending"]
+        for each in query_of(invoke_json("status", table.location, exit_code=3), QUERY)["pending"]
     }
     assert "1 manifests that the seal of epoch 1 names are missing" in problems[1]
     assert problems[2] is not None
@@ -176,18 +176,18 @@ def test_the_lag_is_the_age_of_the_oldest_pending_seal(table):
     clock = FakeClock()
     clock.wall = SEALED_MS + 91_000
     status = asyncio.run(read_status(table.store, clock))
-    assert status.data()["users"][0]["lagMs"] == 90_000
+    assert status.data()["queries"][0]["lagMs"] == 90_000
     clock.wall = SEALED_MS
-    assert asyncio.run(read_status(table.store, clock)).data()["users"][0]["lagMs"] == 0
+    assert asyncio.run(read_status(table.store, clock)).data()["queries"][0]["lagMs"] == 0
 
 
 def test_cadence_and_watermark_are_those_of_the_newest_seal(table, invoke, invoke_json):
     table.commit_epoch(0)
     seal(table, 1, [table.run_task(QUERY, 1)], backlog='{"0/a/0":9,"0/a/1":7}', watermark_us=1)
     seal(table, 2, [], backlog='{"0/a/1":7}', watermark_us=1_767_225_600_000_000)
-    user = user_of(invoke_json("status", table.location), QUERY)
-    assert (user["inBacklog"], user["backlogPartitions"]) == (True, 1)
-    assert (user["watermark"], user["watermarkUs"]) == ("2026-01-01T00:00:00Z", 1_767_225_600_000_000)
+    query = query_of(invoke_json("status", table.location), QUERY)
+    assert (query["inBacklog"], query["backlogPartitions"]) == (True, 1)
+    assert (query["watermark"], query["watermarkUs"]) == ("2026-01-01T00:00:00Z", 1_767_225_600_000_000)
     shown = invoke("status", table.location).stdout
     assert "in backlog, 1 partition behind" in shown
     assert "2026-01-01T00:00:00.000Z" in shown
@@ -196,10 +196,10 @@ def test_cadence_and_watermark_are_those_of_the_newest_seal(table, invoke, invok
 def test_a_newest_seal_that_is_damaged_is_reported_although_nothing_is_pending(table, invoke, invoke_json):
     table.commit_epoch(0)
     asyncio.run(table.store.put(layout.seal_path(QUERY, 0), b"not a seal"))
-    user = user_of(invoke_json("status", table.location, exit_code=3), QUERY)
-    assert (user["pending"], user["newestSeal"], user["inBacklog"]) == ([], 0, None)
-    assert user["problem"] is not None
-    assert user["problem"] in " ".join(invoke("status", table.location, exit_code=3).stdout.split())
+    query = query_of(invoke_json("status", table.location, exit_code=3), QUERY)
+    assert (query["pending"], query["newestSeal"], query["inBacklog"]) == ([], 0, None)
+    assert query["problem"] is not None
+    assert query["problem"] in " ".join(invoke("status", table.location, exit_code=3).stdout.split())
 
 
 def test_of_many_pending_epochs_the_first_are_shown_and_only_their_manifests_read(table, invoke):
@@ -209,7 +209,7 @@ def test_of_many_pending_epochs_the_first_are_shown_and_only_their_manifests_rea
         seal(table, epoch, [table.run_task(QUERY, epoch)])
     table.run_task(QUERY, 31)
     store = RecordingStore(table.store)
-    status = asyncio.run(read_status(store, SystemClock())).data()["users"][0]
+    status = asyncio.run(read_status(store, SystemClock())).data()["queries"][0]
     assert [each["epoch"] for each in status["pending"]] == [*range(1, 31)]
     assert [each["epoch"] for each in status["unsealed"]] == [31]
     assert (status["pendingFiles"], status["pendingRows"]) == (30, 300)
@@ -237,17 +237,17 @@ def test_a_user_with_nothing_under_way_costs_two_listings_and_one_read(table):
     for epoch in range(3):
         table.commit_epoch(epoch)
     store = CountingStore(table.store)
-    asyncio.run(user_status(store, QUERY, Marks(2, 2)))
+    asyncio.run(query_status(store, QUERY, Marks(2, 2)))
     assert store.counts == {"list": 2, "get": 1}
 
 
 def test_batch_writes_are_stepped_over_together(table):
     for name in (QUERY, *(f"{BATCH_PREFIX}{number}" for number in range(5)), OTHER, "c" * 8):
-        table.run_task(CommitUser(name), 0)
+        table.run_task(QueryId(name), 0)
     store = CountingStore(table.store)
 
     async def found():
-        return [user async for user in users(store, batches=False)]
+        return [query async for query in stored_queries(store, batches=False)]
 
     assert asyncio.run(found()) == [QUERY, OTHER, "c" * 8]
     assert store.counts == {"list": 5}
@@ -255,11 +255,11 @@ def test_batch_writes_are_stepped_over_together(table):
 
 def test_names_that_somebody_else_gave_do_not_keep_a_listing_going(table):
     for name in ("~/x", f"{QUERY}/~~", f"{BATCH_PREFIX}~~/x"):
-        asyncio.run(table.store.put(f"{layout.users_prefix()}/{name}", b""))
+        asyncio.run(table.store.put(f"{layout.queries_prefix()}/{name}", b""))
     table.run_task(OTHER, 0)
 
     async def found():
-        return [user async for user in users(table.store, batches=False)]
+        return [query async for query in stored_queries(table.store, batches=False)]
 
     assert asyncio.run(asyncio.wait_for(found(), 120)) == [OTHER]
 

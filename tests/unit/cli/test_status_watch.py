@@ -15,7 +15,7 @@ from lakecommit.cli.tables import table_at
 from lakecommit.cli.watch import watch
 from lakecommit.clock import SystemClock
 from lakecommit.errors import ContradictoryState, InvalidInput, StoreError
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 from lakecommit.observing.follow import QUERIES_EVERY_MS, Watcher
 from lakecommit.state import layout
 from lakecommit.storage.location import open_store
@@ -40,8 +40,8 @@ class Watch:
         self.store.forget()
         return asyncio.run(self.watcher.refresh())
 
-    def query(self, user=QUERY, after_ms=1_000):
-        return next(each for each in self.refresh(after_ms).queries if each.status.user == user)
+    def query(self, query=QUERY, after_ms=1_000):
+        return next(each for each in self.refresh(after_ms).queries if each.status.id == query)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def lake(tmp_path):
 
 
 def test_with_nothing_pending_a_refresh_costs_two_reads_and_a_listing_for_each_query(table):
-    table.commit_epoch(0, user=OTHER)
+    table.commit_epoch(0, query=OTHER)
     for epoch in range(3):
         table.commit_epoch(epoch)
     watched = Watch(table.store)
@@ -116,15 +116,15 @@ def test_a_query_that_begins_later_is_found_and_counted(lake):
     watched.refresh()
     lake.commit(QUERY, 0, [1, 2])
     lake.commit(QUERY, 1, [3])
-    assert [each.status.user for each in watched.refresh().queries] == [OTHER]
+    assert [each.status.id for each in watched.refresh().queries] == [OTHER]
     found = watched.query(after_ms=QUERIES_EVERY_MS)
     assert (found.snapshots, found.rows, found.status.marks.mark) == (2, 3, 1)
 
 
 def test_batch_writes_are_not_watched(lake):
     lake.commit(QUERY, 0, [1])
-    lake.commit_batch(CommitUser(f"batch-{BATCH}"), [1])
-    assert [each.status.user for each in Watch(lake.store).refresh().queries] == [QUERY]
+    lake.commit_batch(QueryId(f"batch-{BATCH}"), [1])
+    assert [each.status.id for each in Watch(lake.store).refresh().queries] == [QUERY]
 
 
 def test_many_versions_at_once_are_followed_to_the_end(lake):
@@ -177,7 +177,7 @@ def test_a_table_that_is_replaced_is_told_once(lake):
     LakeOnDisk(lake.root).commit(OTHER, 0, [1])
     with pytest.raises(ContradictoryState):
         watched.refresh()
-    assert [each.status.user for each in watched.refresh().queries] == [OTHER]
+    assert [each.status.id for each in watched.refresh().queries] == [OTHER]
 
 
 def test_where_there_is_no_table_there_is_nothing_to_watch(tmp_path, invoke):
@@ -197,17 +197,17 @@ def test_json_is_one_object_a_line(table, capsys):
     table.commit_epoch(0)
     seal(table, 1, [table.run_task(QUERY, 1)], backlog='{"0/a":9,"0/b":1}', watermark_us=1_000_000)
     first, second = map(json.loads, shown(capsys, table.store, FakeClock(), 2, as_json=True).splitlines())
-    assert first | {"users": []} == {
+    assert first | {"queries": []} == {
         "location": table.location,
         "timestampMs": SEALED_MS,
         "watchedMs": 0,
         "version": 1,
-        "users": [],
+        "queries": [],
     }
-    first["users"][0].pop("lastSnapshotMs")
-    assert first["users"] == [
+    first["queries"][0].pop("lastSnapshotMs")
+    assert first["queries"] == [
         {
-            "user": QUERY,
+            "query": QUERY,
             "name": None,
             "state": "catching up",
             "well": True,
@@ -235,8 +235,8 @@ def test_json_is_one_object_a_line(table, capsys):
             "problems": [],
         }
     ]
-    (user,) = second["users"]
-    assert (second["watchedMs"], user["lagMs"], user["snapshotsPerMinute"]) == (2_000, 2_000, 0)
+    (query,) = second["queries"]
+    assert (second["watchedMs"], query["lagMs"], query["snapshotsPerMinute"]) == (2_000, 2_000, 0)
 
 
 def test_rates_are_per_minute(lake, capsys):
@@ -250,7 +250,7 @@ def test_rates_are_per_minute(lake, capsys):
             await super().sleep(seconds)
 
     last = json.loads(shown(capsys, lake.store, BusyClock(), 2, as_json=True).splitlines()[-1])
-    assert (last["users"][0]["snapshotsPerMinute"], last["users"][0]["rowsPerMinute"]) == (30, 90)
+    assert (last["queries"][0]["snapshotsPerMinute"], last["queries"][0]["rowsPerMinute"]) == (30, 90)
 
 
 def test_without_a_terminal_there_is_a_block_for_each_refresh(table, capsys):
@@ -298,7 +298,7 @@ def test_epochs_that_another_sink_went_past_are_told(lake, capsys):
     lake.seal(QUERY, 1, [2])
     lake.other_sink(QUERY, 1)
     watched = json.loads(shown(capsys, lake.store, SystemClock(), 1, as_json=True))
-    assert (watched["users"][0]["passedEpochs"], watched["users"][0]["pendingEpochs"]) == (1, 0)
+    assert (watched["queries"][0]["passedEpochs"], watched["queries"][0]["pendingEpochs"]) == (1, 0)
     assert "another sink went past 1 epoch;" in shown(capsys, lake.store, SystemClock(), 1, as_json=False)
 
 

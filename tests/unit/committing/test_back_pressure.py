@@ -104,8 +104,8 @@ def test_a_committer_that_failed_fails_the_query_at_its_next_epoch_with_the_orig
     async def scenario(clock):
         lake = Lake.in_virtual_time(clock)
         committer = lake.committer(patience_ms=600_000)
-        for user in (QUERY, OTHER):
-            await lake.epoch(committer, 0, user=user, pace=Pace())
+        for query in (QUERY, OTHER):
+            await lake.epoch(committer, 0, query=query, pace=Pace())
         original = AccessDenied("the key has expired")
         lake.store.failures = [original]
         assert (await lake.epoch(committer, 1)).pending
@@ -114,7 +114,7 @@ def test_a_committer_that_failed_fails_the_query_at_its_next_epoch_with_the_orig
             await lake.epoch(committer, 2)
         assert raised.value is original
         assert not any(path.endswith(f"seals/{2:020d}.avro") for path in lake.store.objects), "nothing was sealed"
-        await lake.epoch(committer, 1, user=OTHER, pace=Pace())
+        await lake.epoch(committer, 1, query=OTHER, pace=Pace())
         committer.begin_run(QUERY)
         await lake.epoch(committer, 2, pace=Pace())
         assert lake.runs() == [(0, 0), (1, 1), (2, 2)]

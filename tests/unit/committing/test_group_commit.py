@@ -71,16 +71,16 @@ def test_several_queries_share_a_snapshot_with_a_mark_each():
     async def scenario(clock):
         lake = Lake.in_virtual_time(clock)
         committer = lake.committer()
-        for user in (QUERY, OTHER):
-            await lake.epoch(committer, 0, user=user, pace=Pace())
+        for query in (QUERY, OTHER):
+            await lake.epoch(committer, 0, query=query, pace=Pace())
         lake.store.version_ms = 2000
         for epoch in (1, 2):
-            for user in (QUERY, OTHER):
-                await lake.epoch(committer, epoch, user=user)
+            for query in (QUERY, OTHER):
+                await lake.epoch(committer, epoch, query=query)
         await committer.drain()
         last = lake.versions()[-1]
         marks = {each["txn"]["appId"]: each["txn"]["version"] for each in last if "txn" in each}
-        assert marks == {user: 2 for own in (QUERY, OTHER) for user in (own, f"lakecommit:{own}")}
+        assert marks == {query: 2 for own in (QUERY, OTHER) for query in (own, f"lakecommit:{own}")}
         assert len(lake.versions()) == 4, "one for each first epoch, one that was under way, one for all that gathered"
 
     run_virtually(scenario)
@@ -90,17 +90,17 @@ def test_queries_with_different_user_metadata_do_not_share_a_snapshot():
     async def scenario(clock):
         lake = Lake.in_virtual_time(clock)
         committer = lake.committer()
-        settings = {user: replace(SETTINGS, user_metadata=f"of {user}") for user in (QUERY, OTHER)}
-        for user in (QUERY, OTHER):
-            await lake.epoch(committer, 0, user=user, pace=Pace(), settings=settings[user])
+        settings = {query: replace(SETTINGS, user_metadata=f"of {query}") for query in (QUERY, OTHER)}
+        for query in (QUERY, OTHER):
+            await lake.epoch(committer, 0, query=query, pace=Pace(), settings=settings[query])
         lake.store.version_ms = 2000
         for epoch in (1, 2):
-            for user in (QUERY, OTHER):
-                await lake.epoch(committer, epoch, user=user, settings=settings[user])
+            for query in (QUERY, OTHER):
+                await lake.epoch(committer, epoch, query=query, settings=settings[query])
         await committer.drain()
         for actions in lake.versions():
             info = actions[0]["commitInfo"]
-            assert [info["userMetadata"]] == [f"of {user}" for user in info["lakecommit"]["epochs"]]
+            assert [info["userMetadata"]] == [f"of {query}" for query in info["lakecommit"]["epochs"]]
         assert lake.runs(QUERY)[-1][1] == lake.runs(OTHER)[-1][1] == 2
 
     run_virtually(scenario)
@@ -182,13 +182,13 @@ def test_an_epoch_that_is_sealed_the_moment_the_committer_falls_asleep_is_commit
         lake = Lake.in_virtual_time(clock)
         committer = lake.committer()
         lake.store.request_ms = 0
-        for user in (QUERY, OTHER):
-            await lake.epoch(committer, 0, user=user, pace=Pace())
+        for query in (QUERY, OTHER):
+            await lake.epoch(committer, 0, query=query, pace=Pace())
         for epoch in range(1, 60):
             first = asyncio.ensure_future(lake.epoch(committer, epoch))
             for _ in range(epoch):
                 await asyncio.sleep(0)
-            await asyncio.gather(first, lake.epoch(committer, epoch, user=OTHER))
+            await asyncio.gather(first, lake.epoch(committer, epoch, query=OTHER))
             await clock.sleep(1)
             assert not committer.pending, f"{epoch} turns of the loop apart"
 

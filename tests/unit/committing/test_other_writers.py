@@ -8,7 +8,7 @@ import json
 import pytest
 
 from lakecommit.errors import ContradictoryState, CorruptState, LakecommitError, SchemaMismatch
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found
 from tests.lake import OTHER, QUERY, SCHEMA, SETTINGS, let_go
@@ -50,13 +50,13 @@ async def map_columns(table, version: int) -> None:
     await foreign_version(table, version, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, metadata)
 
 
-def afresh(table, committer, ids, user):
+def afresh(table, committer, ids, query):
     """A batch write as the data source asks for it."""
 
     async def go():
         planned = await committer.plan(SCHEMA, SETTINGS, afresh=True)
-        report = await table.report(planned, 0, 0, ids, user=CommitUser(user))
-        return await committer.commit_batch(CommitUser(user), [report], schema=SCHEMA, settings=SETTINGS, txn=None)
+        report = await table.report(planned, 0, 0, ids, query=QueryId(query))
+        return await committer.commit_batch(QueryId(query), [report], schema=SCHEMA, settings=SETTINGS, txn=None)
 
     return go()
 
@@ -120,22 +120,22 @@ def test_a_seal_leads_to_those_that_another_driver_put_since(table):
 
 def test_the_damaged_state_of_another_query_stops_only_that_query(table):
     async def scenario():
-        await table.epoch(table.committer(), 0, [1], user=OTHER)
+        await table.epoch(table.committer(), 0, [1], query=OTHER)
         await seal_only(table, 0, [5])
         await table.store.put(layout.seal_path(QUERY, Epoch(0)), b"damaged")
         committer = table.committer()
         planned = await committer.plan(SCHEMA, SETTINGS, queries=[QUERY, OTHER])
         assert planned.done == {OTHER: 0}
-        assert (await table.epoch(committer, 1, [2], user=OTHER)).version == 2
+        assert (await table.epoch(committer, 1, [2], query=OTHER)).version == 2
         with pytest.raises(CorruptState):
-            await table.epoch(committer, 1, [3], user=QUERY)
+            await table.epoch(committer, 1, [3], query=QUERY)
 
     run(scenario())
 
 
 def test_an_epoch_of_another_query_that_no_longer_fits_is_left_pending(table):
     async def scenario():
-        await table.epoch(table.committer(), 0, [1], user=OTHER)
+        await table.epoch(table.committer(), 0, [1], query=OTHER)
         await seal_only(table, 0, [5])
         committer = table.idle_committer()
         await committer.plan(SCHEMA, SETTINGS, queries=[QUERY, OTHER])
@@ -143,11 +143,11 @@ def test_an_epoch_of_another_query_that_no_longer_fits_is_left_pending(table):
         await alter(table, 2, renamed)
         let_go(committer)
         # A column is gone that both wrote: neither fits, and each is told about its own.
-        for user, epoch in ((QUERY, 0), (OTHER, 1)):
+        for query, epoch in ((QUERY, 0), (OTHER, 1)):
             with pytest.raises(LakecommitError, match="text"):
-                await table.epoch(committer, epoch, [9], user=user)
+                await table.epoch(committer, epoch, [9], query=query)
         await alter(table, 3, SCHEMA)
-        assert (await table.epoch(table.committer(), 1, [2], user=OTHER)).version == 4
+        assert (await table.epoch(table.committer(), 1, [2], query=OTHER)).version == 4
 
     run(scenario())
 
@@ -201,7 +201,7 @@ def test_a_new_query_is_not_held_up_by_what_an_ended_one_left_of_a_dropped_table
         committer = table.committer()
         await table.epoch(committer, 0, [1])
         await drop(table)
-        assert (await table.epoch(committer, 0, [2], user=OTHER)).version == 1
+        assert (await table.epoch(committer, 0, [2], query=OTHER)).version == 1
         assert await table.ids() == [2]
 
     run(scenario())

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from lakecommit.errors import ContradictoryState, CorruptState, Overtaken, SchemaMismatch
-from lakecommit.model import CommitUser, Epoch, Report
+from lakecommit.model import Epoch, QueryId, Report
 from lakecommit.progress.settings import Txn
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found
@@ -232,7 +232,7 @@ def test_a_seal_for_another_table_is_refused(table):
         await seal_only(table, 1, [2])
         path = layout.seal_path(QUERY, Epoch(1))
         seal = codec.decode_seal((await table.store.get(path)).body, path)
-        moved = codec.encode_seal(type(seal)(seal.user, seal.epoch, seal.winners, seal.previous, "other", None, 0))
+        moved = codec.encode_seal(type(seal)(seal.query, seal.epoch, seal.winners, seal.previous, "other", None, 0))
         await table.store.put(path, moved)
         with pytest.raises(ContradictoryState, match=r"made anew: its id was other and is"):
             await table.epoch(table.committer(), 2, [3])
@@ -242,13 +242,16 @@ def test_a_seal_for_another_table_is_refused(table):
 
 def test_two_queries_have_marks_of_their_own(table):
     async def scenario():
-        other = CommitUser("99999999-2222-3333-4444-555555555555")
+        other = QueryId("99999999-2222-3333-4444-555555555555")
         committer = table.committer()
         await table.epoch(committer, 0, [1])
-        await table.epoch(committer, 0, [2], user=other)
+        await table.epoch(committer, 0, [2], query=other)
         await table.epoch(committer, 1, [3])
         assert await table.ids() == [1, 2, 3]
-        assert {user: epoch for user, epoch in (await table.marks()).items() if ":" not in user} == {QUERY: 1, other: 0}
+        assert {query: epoch for query, epoch in (await table.marks()).items() if ":" not in query} == {
+            QUERY: 1,
+            other: 0,
+        }
 
     run(scenario())
 
@@ -279,12 +282,12 @@ def test_a_repeated_txn_version_is_skipped_and_a_later_one_is_not(table):
 
 def test_a_batch_write_that_is_overtaken_fails(table):
     async def scenario():
-        committer, txn, user = table.committer(), Txn("job", 5), CommitUser("bbbbbbbb-0000-0000-0000-000000000000")
+        committer, txn, query = table.committer(), Txn("job", 5), QueryId("bbbbbbbb-0000-0000-0000-000000000000")
         planned = await committer.plan(SCHEMA, SETTINGS, txn=txn)
-        report = await table.report(planned, 0, 0, [5], user=user)
+        report = await table.report(planned, 0, 0, [5], query=query)
         await batch(table, table.committer(), [6], Txn("job", 6))
         with pytest.raises(Overtaken, match="txnVersion 5"):
-            await committer.commit_batch(user, [report], schema=SCHEMA, settings=SETTINGS, txn=txn)
+            await committer.commit_batch(query, [report], schema=SCHEMA, settings=SETTINGS, txn=txn)
         assert await table.ids() == [6]
 
     run(scenario())

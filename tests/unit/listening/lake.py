@@ -64,9 +64,9 @@ class Counter(Recorder):
         self.rows[table, query] = state
 
 
-def place_path(epoch=None, name="recorder", user=QUERY) -> str:
+def place_path(epoch=None, name="recorder", query=QUERY) -> str:
     """The path of a place; of the first one where no epoch is given."""
-    return layout.place_path(user, name, 0 if epoch is None else epoch + 1)
+    return layout.place_path(query, name, 0 if epoch is None else epoch + 1)
 
 
 def by_day(clock: Any, location: str | None = None) -> Lake:
@@ -76,13 +76,13 @@ def by_day(clock: Any, location: str | None = None) -> Lake:
     return Lake(clock, store, schema=SCHEMA, settings=SETTINGS, tasks=tasks, numbers=itertools.count())
 
 
-async def place_of(lake: Lake, name="recorder", user=QUERY):
+async def place_of(lake: Lake, name="recorder", query=QUERY):
     """The place that counts."""
-    paths = await lake.paths(layout.places_prefix(user, name))
+    paths = await lake.paths(layout.places_prefix(query, name))
     return json.loads((await lake.store.get(paths[-1])).body) if paths else None
 
 
-async def copy_of_seal(lake: Lake, user, epoch, **changes) -> bytes:
+async def copy_of_seal(lake: Lake, query, epoch, **changes) -> bytes:
     """The seal of an epoch, changed."""
-    found = await lake.store.get(layout.seal_path(user, Epoch(epoch)))
+    found = await lake.store.get(layout.seal_path(query, Epoch(epoch)))
     return codec.encode_seal(replace(codec.decode_seal(found.body, "seal"), **changes))

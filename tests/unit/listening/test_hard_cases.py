@@ -10,7 +10,7 @@ import pytest
 from lakecommit.errors import CorruptState, StoreError
 from lakecommit.listening import events, feed
 from lakecommit.listening.places import StoredPlaces
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.options.parsing import parse_options
 from lakecommit.progress.cadence import Pace
 from lakecommit.service.dispatch import Committers
@@ -65,15 +65,15 @@ def test_one_that_takes_the_place_of_one_that_hangs_is_told():
         committer = lake.committer(hangs, call=hangs_first(lake))
         for epoch in range(3):
             await lake.epoch(committer, epoch)
-            await lake.epoch(committer, epoch, user=OTHER)
+            await lake.epoch(committer, epoch, query=OTHER)
         await lake.clock.sleep(600)
         committer._listening._listeners.add([new])
         committer._listening.look_for_new()
         await lake.clock.sleep(60)
         await committer.settle_listeners()
         assert hangs.told == []
-        for user in (QUERY, OTHER):
-            assert [each.last_epoch for each in new.told if each.query == user] == [0, 1, 2]
+        for query in (QUERY, OTHER):
+            assert [each.last_epoch for each in new.told if each.query == query] == [0, 1, 2]
         assert sorted(new.rows.values()) == [30, 30]
 
     virtually(scenario)
@@ -123,12 +123,12 @@ def test_queries_with_other_store_options_tell_a_listener_once():
         committers = Committers(clock=lake.clock, open_at=lambda *location, **more: lake.store)
         committers.listen([counter])
 
-        async def epoch(number, user, timeout):
+        async def epoch(number, query, timeout):
             options = {"path": "memory://table", "store.timeout": timeout}
             committer = committers._committer(parse_options(options, streaming=True))
             planned = await committer.plan(SCHEMA, SETTINGS, queries=[QUERY, OTHER])
-            report = await lake.report(planned, number, 0, Named(days=("2026-01-01",)), user=user)
-            await committer.commit_epoch(user, Epoch(number), [report], schema=SCHEMA, settings=SETTINGS, pace=Pace())
+            report = await lake.report(planned, number, 0, Named(days=("2026-01-01",)), query=query)
+            await committer.commit_epoch(query, Epoch(number), [report], schema=SCHEMA, settings=SETTINGS, pace=Pace())
 
         for number in range(5):
             await epoch(number, QUERY, "30s")
@@ -238,22 +238,22 @@ def test_making_up_for_many_epochs_reads_each_a_few_times(monkeypatch, released)
 def test_queries_that_have_ended_are_forgotten():
     async def scenario(lake):
         committer = lake.committer(Recorder(), Counter())
-        users = [CommitUser(f"{number:08d}-2222-3333-4444-555555555555") for number in range(5)]
-        for user in users:
+        queries = [QueryId(f"{number:08d}-2222-3333-4444-555555555555") for number in range(5)]
+        for query in queries:
             for epoch in range(3):
-                await lake.epoch(committer, epoch, user=user)
-            committer.end_run(user)
+                await lake.epoch(committer, epoch, query=query)
+            committer.end_run(query)
         for _ in range(5):
             await lake.clock.sleep(20 * 60)
             await committer.tidy()
         assert not committer._listening._feeds
         assert not committer._listening._deliveries
-        assert len([path for path in await lake.paths("_lakecommit") if "/seals/" in path]) == len(users), (
+        assert len([path for path in await lake.paths("_lakecommit") if "/seals/" in path]) == len(queries), (
             "the rest is released"
         )
-        await lake.epoch(committer, 3, user=users[0])
+        await lake.epoch(committer, 3, query=queries[0])
         await committer.settle_listeners()
-        assert (await place_of(lake, "counter", users[0]))["state"] == 40
+        assert (await place_of(lake, "counter", queries[0]))["state"] == 40
 
     virtually(scenario)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lakecommit.errors import CorruptState, InvalidInput
 from lakecommit.listening.places import BEFORE_ALL, Place
 from lakecommit.listening.registry import Listeners
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.state import layout
 
 from .lake import Counter, Recorder
@@ -49,9 +49,9 @@ def test_an_epoch_is_a_number_of_an_epoch(epoch):
 
 @given(st.from_regex(r"[0-9A-Za-z-]{1,64}", fullmatch=True), st.integers(0, layout.MAX_EPOCH + 1))
 def test_a_name_comes_back_from_its_path(name, number):
-    path = layout.place_path(CommitUser("query"), name, number)
+    path = layout.place_path(QueryId("query"), name, number)
     assert layout.parse_place_path(path) == ("query", name, number)
-    assert layout.parse_user(path) == "query"
+    assert layout.parse_query(path) == "query"
     assert layout.parse_seal_path(path) is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakecommit.cli.clean import clean
 from lakecommit.recovering.recovery import discard
-from lakecommit.state.stored import users
+from lakecommit.state.stored import stored_queries
 from tests.lake import QUERY
 from tests.lake.virtual_time import run_virtually
 
@@ -98,7 +98,7 @@ def test_the_cleaner_keeps_what_nobody_can_tell_a_listener_otherwise_and_says_so
         await lake.clock.sleep(60 * 60)
         output = await clean(lake.store, lake.clock, apply=True, as_json=True)
         assert await sealed(lake) == [0, 1, 2]
-        (stays,) = [each.sentence for each in output.users[0].stays]
+        (stays,) = [each.sentence for each in output.queries[0].stays]
         assert stays.startswith("2 epochs that a listener was not told of")
         assert stays.endswith(f"delete its directory below _lakecommit/users/{QUERY}/listeners")
         recorder = Recorder()
@@ -109,7 +109,7 @@ def test_the_cleaner_keeps_what_nobody_can_tell_a_listener_otherwise_and_says_so
         await lake.clock.sleep(60 * 60)
         output = await clean(lake.store, lake.clock, apply=True, as_json=True)
         assert await sealed(lake) == [3]
-        assert "listener" not in output.users[0].stays[0].sentence
+        assert "listener" not in output.queries[0].stays[0].sentence
 
     virtually(scenario)
 
@@ -152,6 +152,6 @@ def test_giving_up_a_query_gives_up_the_places_in_it():
 def test_a_place_alone_is_somebodys_state():
     async def scenario(lake):
         lake.store.objects[place_path()] = b'{"epoch": null, "state": null}'
-        assert [user async for user in users(lake.store)] == [QUERY]
+        assert [query async for query in stored_queries(lake.store)] == [QUERY]
 
     virtually(scenario)

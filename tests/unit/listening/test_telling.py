@@ -58,11 +58,11 @@ def test_epochs_that_share_a_snapshot_are_told_of_together_and_queries_apart():
     async def scenario(lake):
         recorder = Recorder()
         committer = lake.committer(recorder)
-        for user in (QUERY, OTHER):
-            await lake.epoch(committer, 0, user=user)
+        for query in (QUERY, OTHER):
+            await lake.epoch(committer, 0, query=query)
         async with committer._reader.turn:
-            for epoch, user in ((1, QUERY), (2, QUERY), (1, OTHER)):
-                await lake.epoch(committer, epoch, user=user, pace=ASYNCHRONOUS)
+            for epoch, query in ((1, QUERY), (2, QUERY), (1, OTHER)):
+                await lake.epoch(committer, epoch, query=query, pace=ASYNCHRONOUS)
         await committer.drain()
         await committer.settle_listeners()
         told = [(each.query, each.version, each.first_epoch, each.last_epoch) for each in recorder.told]
@@ -117,8 +117,8 @@ def test_a_query_that_writes_elsewhere_gets_no_place_here():
         assert planned.done == {}
         await lake.epoch(committer, 0)
         await committer.settle_listeners()
-        assert await place_of(lake, user=OTHER) is None
-        assert await place_of(lake, user=QUERY) is not None
+        assert await place_of(lake, query=OTHER) is None
+        assert await place_of(lake, query=QUERY) is not None
 
     virtually(scenario)
 
@@ -229,10 +229,10 @@ def test_calls_of_one_listener_never_overlap():
         committer = lake.committer(recorder, call=slowly)
         for epoch in range(3):
             await lake.epoch(committer, epoch)
-            await lake.epoch(committer, epoch, user=OTHER)
+            await lake.epoch(committer, epoch, query=OTHER)
         await committer.settle_listeners()
-        for user in (QUERY, OTHER):
-            assert [each.first_epoch for each in recorder.told if each.query == user] == [0, 1, 2]
+        for query in (QUERY, OTHER):
+            assert [each.first_epoch for each in recorder.told if each.query == query] == [0, 1, 2]
 
     virtually(scenario)
 

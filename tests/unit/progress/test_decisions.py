@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from lakecommit.errors import ContradictoryState
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Marks, Report, SealedEpoch, TaskId, Totals
+from lakecommit.model import Attempt, AttemptId, Epoch, Marks, QueryId, Report, SealedEpoch, TaskId, Totals
 from lakecommit.progress.epochs import (
     EMPTY_EPOCHS_PER_SNAPSHOT,
     IllegalEvent,
@@ -27,7 +27,7 @@ from lakecommit.progress.epochs import (
     winners_of,
 )
 
-USER = CommitUser("query")
+QUERY = QueryId("query")
 
 
 def seal(epoch: int, *, empty: bool = False, offsets: str | None = "o") -> SealedEpoch:
@@ -38,11 +38,11 @@ def seal(epoch: int, *, empty: bool = False, offsets: str | None = "o") -> Seale
 
 def started(mark: int | None = None, *pending: SealedEpoch, newest: SealedEpoch | None = None) -> Progress:
     marks = Marks(None if mark is None else Epoch(mark), None if mark is None else Epoch(mark))
-    return advance(Progress(USER), Replayed(marks, newest or (pending[-1] if pending else None), pending))
+    return advance(Progress(QUERY), Replayed(marks, newest or (pending[-1] if pending else None), pending))
 
 
-def report(task: int, *, epoch: int = 0, user: str = USER, skipped: bool = False) -> Report:
-    attempt = Attempt(CommitUser(user), Epoch(epoch), TaskId(task), AttemptId(f"{task:032x}"))
+def report(task: int, *, epoch: int = 0, query: str = QUERY, skipped: bool = False) -> Report:
+    attempt = Attempt(QueryId(query), Epoch(epoch), TaskId(task), AttemptId(f"{task:032x}"))
     return Report(attempt, skipped, () if skipped else (b"manifest",))
 
 
@@ -132,7 +132,7 @@ def test_a_thousand_empty_epochs_are_a_run_of_their_own():
 
 
 def test_winners_are_ordered_by_task():
-    winners = winners_of([report(1), report(0)], USER, Epoch(0))
+    winners = winners_of([report(1), report(0)], QUERY, Epoch(0))
     assert [(w.task, w.manifests) for w in winners] == [(0, 1), (1, 1)]
 
 
@@ -145,14 +145,14 @@ def test_winners_are_ordered_by_task():
         [report(0), report(0)],
         [report(1)],
         [report(0, epoch=1)],
-        [report(0, user="other")],
+        [report(0, query="other")],
         [report(0), report(1, skipped=True)],
     ],
     ids=["none", "only a None", "a None", "twice", "task 0 missing", "other epoch", "other query", "skipped"],
 )
 def test_reports_that_do_not_make_an_epoch_seal_nothing(reports):
     with pytest.raises(ContradictoryState, match="nothing was"):
-        winners_of(reports, USER, Epoch(0))
+        winners_of(reports, QUERY, Epoch(0))
 
 
 class Frontier(RuleBasedStateMachine):
@@ -160,7 +160,7 @@ class Frontier(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.progress = Progress(USER)
+        self.progress = Progress(QUERY)
         self.sealed = -1
         self.mark = -1
         self.sealing = False
@@ -185,7 +185,7 @@ class Frontier(RuleBasedStateMachine):
     def begin_another_run(self):
         # What was under way is sealed only where another driver has done it.
         self.sealed = max(self.sealed, self.mark)
-        self.progress, self.sealing, self.first_of_run = Progress(USER), False, True
+        self.progress, self.sealing, self.first_of_run = Progress(QUERY), False, True
         self.read_again(newest_seal=self.sealed >= 0)
 
     def read_again(self, *, newest_seal):

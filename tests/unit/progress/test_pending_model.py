@@ -1,4 +1,4 @@
-"""Whatever is added, read and dropped, for users of two tables, on a disk that fills up: as if it were a dictionary."""
+"""Whatever is added, read and dropped, for queries of two tables, on a disk that fills up: as if in a dictionary."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lakecommit.errors import LocalDiskFailed
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.progress.pending import PendingFiles, PendingMemory
 from tests.unit.progress.tools import Disk
 
-USERS = st.sampled_from([CommitUser(name) for name in ("a", "bb", "ccc")])
+QUERIES = st.sampled_from([QueryId(name) for name in ("a", "bb", "ccc")])
 MANIFESTS = st.lists(st.binary(max_size=60), max_size=4) | st.lists(st.just(b"x" * 500), min_size=1, max_size=4)
 
 
@@ -25,53 +25,53 @@ class Pending(RuleBasedStateMachine):
             PendingFiles(memory=self.memory, segment_bytes=size, new_file=self.disk.new_file)
             for size in (segment, 2 * segment)
         ]
-        self.model: dict[CommitUser, dict[Epoch, tuple[bytes, ...]]] = {}
+        self.model: dict[QueryId, dict[Epoch, tuple[bytes, ...]]] = {}
 
-    def pending(self, user: CommitUser) -> PendingFiles:
-        """The table that the user writes to."""
-        return self.tables[len(user) % 2]
+    def pending(self, query: QueryId) -> PendingFiles:
+        """The table that the query writes to."""
+        return self.tables[len(query) % 2]
 
-    def epochs(self, user: CommitUser) -> dict[Epoch, tuple[bytes, ...]]:
-        return self.model.get(user, {})
+    def epochs(self, query: QueryId) -> dict[Epoch, tuple[bytes, ...]]:
+        return self.model.get(query, {})
 
-    @rule(user=USERS, first=st.integers(0, 3), batch=st.lists(MANIFESTS, min_size=1, max_size=6))
-    def add(self, user: CommitUser, first: int, batch: list[list[bytes]]) -> None:
+    @rule(query=QUERIES, first=st.integers(0, 3), batch=st.lists(MANIFESTS, min_size=1, max_size=6))
+    def add(self, query: QueryId, first: int, batch: list[list[bytes]]) -> None:
         for manifests in batch:
-            epoch = Epoch(max(self.epochs(user), default=first - 1) + 1)
+            epoch = Epoch(max(self.epochs(query), default=first - 1) + 1)
             before = self.memory.used_bytes
             try:
-                self.pending(user).add(user, epoch, manifests)
+                self.pending(query).add(query, epoch, manifests)
             except LocalDiskFailed:
                 assert self.disk.room is not None
                 assert self.memory.used_bytes <= before
                 break
-            self.model.setdefault(user, {})[epoch] = tuple(manifests)
+            self.model.setdefault(query, {})[epoch] = tuple(manifests)
 
-    @rule(user=USERS, offset=st.sampled_from([-1, 1, 2]))
-    def add_out_of_order(self, user: CommitUser, offset: int) -> None:
-        if self.epochs(user):
+    @rule(query=QUERIES, offset=st.sampled_from([-1, 1, 2]))
+    def add_out_of_order(self, query: QueryId, offset: int) -> None:
+        if self.epochs(query):
             with pytest.raises(ValueError, match="does not follow"):
-                self.pending(user).add(user, Epoch(max(self.epochs(user)) + 1 + offset), [b"never kept"])
+                self.pending(query).add(query, Epoch(max(self.epochs(query)) + 1 + offset), [b"never kept"])
 
-    @rule(user=USERS, data=st.data())
-    def commit(self, user: CommitUser, data: st.DataObject) -> None:
-        epochs = self.epochs(user)
+    @rule(query=QUERIES, data=st.data())
+    def commit(self, query: QueryId, data: st.DataObject) -> None:
+        epochs = self.epochs(query)
         up_to = data.draw(st.integers(min(epochs, default=0) - 1, max(epochs, default=0) + 1))
-        self.pending(user).drop(user, Epoch(up_to))
+        self.pending(query).drop(query, Epoch(up_to))
         for epoch in [each for each in epochs if each <= up_to]:
             with pytest.raises(KeyError):
-                self.pending(user).manifests(user, epoch)
+                self.pending(query).manifests(query, epoch)
             del epochs[epoch]
 
-    @rule(user=USERS)
-    def forget(self, user: CommitUser) -> None:
-        self.pending(user).drop(user)
-        self.model.pop(user, None)
+    @rule(query=QUERIES)
+    def forget(self, query: QueryId) -> None:
+        self.pending(query).drop(query)
+        self.model.pop(query, None)
 
-    @rule(user=USERS)
-    def read_in_order(self, user: CommitUser) -> None:
-        for epoch, manifests in self.epochs(user).items():
-            assert self.pending(user).manifests(user, epoch) == manifests
+    @rule(query=QUERIES)
+    def read_in_order(self, query: QueryId) -> None:
+        for epoch, manifests in self.epochs(query).items():
+            assert self.pending(query).manifests(query, epoch) == manifests
 
     @rule(free=st.integers(0, 600))
     def disk_fills_up(self, free: int) -> None:
@@ -96,9 +96,9 @@ class Pending(RuleBasedStateMachine):
             assert (self.memory.used_bytes, self.disk.open) == (0, [])
 
     def teardown(self) -> None:
-        for user, epochs in self.model.items():
+        for query, epochs in self.model.items():
             for epoch, manifests in epochs.items():
-                assert self.pending(user).manifests(user, epoch) == manifests
+                assert self.pending(query).manifests(query, epoch) == manifests
         for table in self.tables:
             table.close()
         assert self.disk.open == []

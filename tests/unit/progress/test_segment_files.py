@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lakecommit.model import Epoch
 from lakecommit.progress.pending import PendingFiles, PendingMemory
 from lakecommit.progress.segment_files import Part, SegmentFiles, unnamed_file
-from tests.unit.progress.tools import OTHER, USER, add, manifests_of
+from tests.unit.progress.tools import OTHER, QUERY, add, manifests_of
 
 
 class Opened:
@@ -68,13 +68,13 @@ def descriptors() -> int:
 def test_a_thousand_segments_take_few_descriptors(tmp_path: Path) -> None:
     before = descriptors()
     pending = PendingFiles(memory=PendingMemory(1_000), segment_bytes=1_000, local_dir=str(tmp_path))
-    for user in (USER, OTHER):
-        add(pending, range(2_000), user=user)
+    for query in (QUERY, OTHER):
+        add(pending, range(2_000), query=query)
     assert descriptors() - before == 2, "one for each query"
     assert list(tmp_path.iterdir()) == [], "a killed process leaves nothing"
-    for user in (USER, OTHER):
-        assert pending.manifests(user, Epoch(1_234)) == manifests_of(1_234)
-        pending.drop(user, Epoch(1_999))
+    for query in (QUERY, OTHER):
+        assert pending.manifests(query, Epoch(1_234)) == manifests_of(1_234)
+        pending.drop(query, Epoch(1_999))
     assert descriptors() == before, "what is committed takes none"
 
 

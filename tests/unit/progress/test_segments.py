@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakecommit.errors import CorruptState
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.progress.segments import Segment
-from tests.unit.progress.tools import OTHER, USER, Disk, manifests_of
+from tests.unit.progress.tools import OTHER, QUERY, Disk, manifests_of
 
 EPOCHS = [manifests_of(epoch, count, size=20) for epoch, count in ((7, 2), (8, 0), (9, 3))]
 
 
-def written(user: CommitUser = USER, first: int = 7, epochs: Any = EPOCHS) -> tuple[Segment, io.BytesIO]:
+def written(query: QueryId = QUERY, first: int = 7, epochs: Any = EPOCHS) -> tuple[Segment, io.BytesIO]:
     file = io.BytesIO()
-    return Segment(file, user, Epoch(first), epochs), file
+    return Segment(file, query, Epoch(first), epochs), file
 
 
 def overwrite(file: io.BytesIO, data: bytes) -> None:
@@ -34,15 +34,15 @@ def read_all(segment: Segment) -> list[tuple[bytes, ...]]:
 
 
 @given(
-    user=st.text(st.characters(codec="utf-8"), max_size=20),
+    query=st.text(st.characters(codec="utf-8"), max_size=20),
     first=st.integers(0, 2**63 - 100),
     epochs=st.lists(st.lists(st.binary(max_size=50), max_size=5), min_size=1, max_size=8),
     data=st.data(),
 )
 def test_what_was_written_is_read_in_any_order(
-    user: str, first: int, epochs: list[list[bytes]], data: st.DataObject
+    query: str, first: int, epochs: list[list[bytes]], data: st.DataObject
 ) -> None:
-    segment, file = written(CommitUser(user), first, epochs)
+    segment, file = written(QueryId(query), first, epochs)
     assert (segment.first, segment.last) == (first, first + len(epochs) - 1)
     assert segment.size_bytes == len(file.getvalue())
     for index in data.draw(st.permutations(range(len(epochs)))):
@@ -51,7 +51,7 @@ def test_what_was_written_is_read_in_any_order(
 
 def test_an_epoch_is_read_alone() -> None:
     disk = Disk()
-    segment = Segment(disk.new_file(), USER, Epoch(0), [manifests_of(epoch) for epoch in range(50)])
+    segment = Segment(disk.new_file(), QUERY, Epoch(0), [manifests_of(epoch) for epoch in range(50)])
     segment.manifests(Epoch(20))
     assert disk.bytes_read == segment.size_bytes / 50
 
@@ -102,15 +102,15 @@ def test_another_format_version_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "first", "said"),
+    ("query", "first", "said"),
     [
         (OTHER, 7, "it has epoch 7 of query query-2 where epoch 7 should be"),
-        (USER, 8, "it has epoch 8 of query query-1 where epoch 7 should be"),
+        (QUERY, 8, "it has epoch 8 of query query-1 where epoch 7 should be"),
     ],
 )
-def test_an_intact_segment_in_the_place_of_another_is_noticed(user: CommitUser, first: int, said: str) -> None:
+def test_an_intact_segment_in_the_place_of_another_is_noticed(query: QueryId, first: int, said: str) -> None:
     segment, file = written()
-    overwrite(file, written(user, first)[1].getvalue())
+    overwrite(file, written(query, first)[1].getvalue())
     with pytest.raises(CorruptState, match=said):
         segment.manifests(Epoch(7))
 
@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_read_is_said_to_be_damaged() -> None:
         def read(self, size: int | None = -1) -> bytes:
             raise OSError(5, "Input/output error")
 
-    segment = Segment(Broken(), USER, Epoch(7), EPOCHS)
+    segment = Segment(Broken(), QUERY, Epoch(7), EPOCHS)
     with pytest.raises(CorruptState, match=r"it cannot be read \(input/output error\)"):
         segment.manifests(Epoch(7))
 
@@ -132,7 +132,7 @@ def test_letting_go_of_a_segment_never_fails() -> None:
             raise OSError(5, "Input/output error")
 
     file = Broken()
-    Segment(file, USER, Epoch(7), EPOCHS).close()
+    Segment(file, QUERY, Epoch(7), EPOCHS).close()
     assert file.closed
 
 
@@ -140,7 +140,7 @@ def test_letting_go_of_a_segment_never_fails() -> None:
 def test_a_segment_that_could_not_be_written_is_closed(room: int) -> None:
     disk = Disk(room)
     with pytest.raises(OSError, match="No space left"):
-        Segment(disk.new_file(), USER, Epoch(7), EPOCHS)
+        Segment(disk.new_file(), QUERY, Epoch(7), EPOCHS)
     assert len(disk.files) == 1
     assert disk.open == []
 
@@ -148,5 +148,5 @@ def test_a_segment_that_could_not_be_written_is_closed(room: int) -> None:
 def test_an_error_that_shows_only_when_buffers_are_written_out_is_not_missed() -> None:
     full = open("/dev/full", "w+b")  # noqa: SIM115
     with pytest.raises(OSError, match="No space left"):
-        Segment(full, USER, Epoch(7), EPOCHS)
+        Segment(full, QUERY, Epoch(7), EPOCHS)
     assert full.closed

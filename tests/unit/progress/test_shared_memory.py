@@ -7,7 +7,7 @@ import pytest
 from lakecommit.errors import LocalDiskFailed
 from lakecommit.model import Epoch
 from lakecommit.progress.pending import PendingFiles, PendingMemory
-from tests.unit.progress.tools import OTHER, USER, Disk, add, manifests_of
+from tests.unit.progress.tools import OTHER, QUERY, Disk, add, manifests_of
 
 ONE_EPOCH = 3 * 100 + 300
 LIMIT = 10 * ONE_EPOCH
@@ -20,7 +20,7 @@ def two_tables(disk: Disk) -> tuple[PendingMemory, PendingFiles, PendingFiles]:
 
 
 def assert_whole(pending: PendingFiles, epochs: range) -> None:
-    assert [pending.manifests(USER, Epoch(epoch)) for epoch in epochs] == [manifests_of(epoch) for epoch in epochs]
+    assert [pending.manifests(QUERY, Epoch(epoch)) for epoch in epochs] == [manifests_of(epoch) for epoch in epochs]
 
 
 def test_two_tables_share_one_limit() -> None:
@@ -50,7 +50,7 @@ def test_what_one_table_commits_is_room_for_the_other() -> None:
     disk = Disk()
     memory, one, two = two_tables(disk)
     add(one, range(8))
-    one.drop(USER)
+    one.drop(QUERY)
     assert memory.used_bytes == 0
     add(two, range(8))
     assert disk.files == []
@@ -62,6 +62,6 @@ def test_a_disk_that_is_full_loses_nothing_of_either_table() -> None:
     add(one, range(9))
     before = memory.used_bytes
     with pytest.raises(LocalDiskFailed, match="make room there"):
-        add(two, range(9), user=OTHER)
+        add(two, range(9), query=OTHER)
     assert before <= memory.used_bytes <= LIMIT
     assert_whole(one, range(9))

@@ -7,11 +7,11 @@ import io
 import os
 from collections.abc import Sequence
 
-from lakecommit.model import CommitUser, Epoch
+from lakecommit.model import Epoch, QueryId
 from lakecommit.progress.pending import PendingFiles
 
-USER = CommitUser("query-1")
-OTHER = CommitUser("query-2")
+QUERY = QueryId("query-1")
+OTHER = QueryId("query-2")
 
 
 class Disk:
@@ -58,6 +58,6 @@ def manifests_of(epoch: int, count: int = 3, size: int = 100) -> tuple[bytes, ..
     return tuple(f"{epoch}/{number}/".encode().ljust(size, b".") for number in range(count))
 
 
-def add(pending: PendingFiles, epochs: Sequence[int], *, user: CommitUser = USER, count: int = 3) -> None:
+def add(pending: PendingFiles, epochs: Sequence[int], *, query: QueryId = QUERY, count: int = 3) -> None:
     for epoch in epochs:
-        pending.add(user, Epoch(epoch), manifests_of(epoch, count))
+        pending.add(query, Epoch(epoch), manifests_of(epoch, count))

@@ -14,7 +14,7 @@ from lakecommit.errors import CorruptState, InvalidInput
 from lakecommit.formats.delta import DeltaFormat
 from lakecommit.recovering.recovery import commit_passed, discard, left_over
 from lakecommit.state import layout
-from lakecommit.state.stored import users
+from lakecommit.state.stored import stored_queries
 from tests.lake import QUERY
 from tests.lake.on_disk import LakeOnDisk
 
@@ -70,7 +70,7 @@ def test_a_user_is_found_by_any_state_of_it(lake):
     (listeners / "x.json").write_text("{}")
 
     async def found():
-        return [user async for user in users(lake.store)]
+        return [query async for query in stored_queries(lake.store)]
 
     assert asyncio.run(found()) == [QUERY]
 

@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 
-from lakecommit.model import RELEASE_AGE_MS, Attempt, AttemptId, CommitUser, Epoch, Marks, Seal, TaskId, Winner
+from lakecommit.model import RELEASE_AGE_MS, Attempt, AttemptId, Epoch, Marks, QueryId, Seal, TaskId, Winner
 from lakecommit.releasing.standing import Standing, losers, releasable, standing_of
 from lakecommit.state.chain import Link, chained
 from lakecommit.state.stored import NamedManifest
 
-USER = CommitUser("q")
+QUERY = QueryId("q")
 N, P, D, S, U, X = (
     Standing.OPEN,
     Standing.PENDING,
@@ -27,12 +27,12 @@ def link(epoch: int, previous: int | None, digest: str = "") -> Link:
 
 
 def named(task: int, attempt: str, number: int = 0) -> NamedManifest:
-    return NamedManifest(Attempt(USER, Epoch(3), TaskId(task), AttemptId(attempt * 32)), number, 0)
+    return NamedManifest(Attempt(QUERY, Epoch(3), TaskId(task), AttemptId(attempt * 32)), number, 0)
 
 
 def seal(*winners: tuple[int, str, int]) -> Seal:
     return Seal(
-        USER,
+        QUERY,
         Epoch(3),
         tuple(Winner(TaskId(task), AttemptId(attempt * 32), count, b"") for task, attempt, count in winners),
         None,

@@ -8,13 +8,13 @@ import json
 import pytest
 
 from lakecommit.errors import ContradictoryState
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 from tests.lake import QUERY, SCHEMA, SETTINGS, let_go
 from tests.lake.stories import version_path
 
 pytestmark = pytest.mark.delta_log
 
-OTHER = CommitUser("aaaaaaaa-2222-3333-4444-555555555555")
+OTHER = QueryId("aaaaaaaa-2222-3333-4444-555555555555")
 WEEK_MINUTES = 7 * 24 * 60
 HOURS_MINUTES = 10 * 60
 IN_THE_TABLE = r"epochs \[{}\] of query .* are in the table, but its mark is not"
@@ -102,7 +102,7 @@ def test_who_commits_after_its_mark_has_expired_commits_nothing(table, last):
 def test_who_has_never_seen_a_mark_of_its_query_commits_nothing_either(table):
     async def scenario():
         sleeper = table.committer()
-        await table.epoch(table.committer(), 0, [9], user=OTHER)
+        await table.epoch(table.committer(), 0, [9], query=OTHER)
         planned = await sleeper.plan(SCHEMA, SETTINGS, queries=[QUERY])
         report = await table.report(planned, 0, 0, [0])
         await others_go_on(table, 0, 2)
@@ -122,7 +122,7 @@ def test_who_wakes_up_with_an_epoch_that_nobody_committed_goes_on(table):
         await table.epoch(sleeper, 0, [0])
         planned = await sleeper.plan(SCHEMA, SETTINGS, queries=[QUERY])
         report = await table.report(planned, 1, 0, [1])
-        await table.epoch(table.committer(), 0, [7], user=OTHER)
+        await table.epoch(table.committer(), 0, [7], query=OTHER)
         newest = await expire(table)
         assert (await table.commit(sleeper, 1, [report])).version == newest + 1
         assert (await table.epoch(sleeper, 2, [2])).version == newest + 2

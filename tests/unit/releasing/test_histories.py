@@ -10,14 +10,14 @@ import pytest
 
 from lakecommit.concurrency.parallel import OBJECTS_IN_FLIGHT, in_parallel
 from lakecommit.errors import CommitFailed, ContradictoryState, Overtaken, StoreError
-from lakecommit.model import CommitUser, Epoch, Seal, TaskId, Winner
+from lakecommit.model import Epoch, QueryId, Seal, TaskId, Winner
 from lakecommit.releasing.batches import clean_dead_batch, survey_dead_batch
 from lakecommit.state import codec, layout
 from tests.lake import QUERY, SCHEMA, SETTINGS, let_go
 from tests.lake.stories import checkpoint, foreign_version, new_table_id, path_of, seal_only
 
-OTHER = CommitUser("aaaaaaaa-2222-3333-4444-555555555555")
-BATCH = CommitUser("batch-bbbbbbbb-0000-0000-0000-000000000000")
+OTHER = QueryId("aaaaaaaa-2222-3333-4444-555555555555")
+BATCH = QueryId("batch-bbbbbbbb-0000-0000-0000-000000000000")
 ACCEPTING = replace(SETTINGS, accepted_table_id="replaced")
 
 
@@ -27,7 +27,7 @@ def run(work):
 
 async def batch_report(table, committer, ids):
     planned = await committer.plan(SCHEMA, SETTINGS, afresh=True)
-    return await table.report(planned, 0, 0, ids, user=BATCH)
+    return await table.report(planned, 0, 0, ids, query=BATCH)
 
 
 async def commit_batch(committer, report):
@@ -49,7 +49,7 @@ def test_a_batch_write_that_finds_the_table_moved_on_tells_the_queries(table, pe
             await seal_only(table, epoch, [epoch])
         ours = table.idle_committer()
         planned = await ours.plan(SCHEMA, SETTINGS, queries=[OTHER, QUERY])
-        of_other = await table.report(planned, 0, 0, [100], user=OTHER)
+        of_other = await table.report(planned, 0, 0, [100], query=OTHER)
         of_batch = await batch_report(table, ours, [200])
         theirs = table.idle_committer()
         await theirs.plan(SCHEMA, SETTINGS, queries=[QUERY])
@@ -59,7 +59,7 @@ def test_a_batch_write_that_finds_the_table_moved_on_tells_the_queries(table, pe
         await theirs.drain()
         await commit_batch(ours, of_batch)
         let_go(ours)
-        await table.commit(ours, 0, [of_other], user=OTHER)
+        await table.commit(ours, 0, [of_other], query=OTHER)
         assert await table.ids() == sorted([0, *range(1, 1 + pending), 100, 200]), "no path is added twice"
 
     run(scenario())
@@ -80,12 +80,12 @@ def test_a_replaced_table_is_noticed_although_a_batch_write_went_first(table):
 def test_one_querys_word_for_a_replaced_table_is_not_anothers(table):
     async def scenario():
         await table.epoch(table.committer(), 0, [1])
-        await table.epoch(table.committer(), 0, [50], user=OTHER)
+        await table.epoch(table.committer(), 0, [50], query=OTHER)
         await seal_only(table, 1, [2])
         await new_table_id(table, 3, "replaced")
         committer = table.committer()
         planned = await committer.plan(SCHEMA, ACCEPTING, queries=[OTHER, QUERY])
-        report = await table.report(planned, 1, 0, [51], user=OTHER)
+        report = await table.report(planned, 1, 0, [51], query=OTHER)
         await committer.commit_epoch(OTHER, Epoch(1), [report], schema=SCHEMA, settings=ACCEPTING)
         assert await table.ids() == [1, 50, 51], "what the first has pending stays pending"
 
@@ -143,8 +143,8 @@ def test_a_query_whose_state_is_refused_costs_the_others_nothing(table):
         for epoch in range(3):
             table.store.counts.clear()
             planned = await committer.plan(SCHEMA, SETTINGS, queries=[OTHER, QUERY])
-            report = await table.report(planned, epoch, 0, [100 + epoch], user=OTHER)
-            await table.commit(committer, epoch, [report], user=OTHER)
+            report = await table.report(planned, epoch, 0, [100 + epoch], query=OTHER)
+            await table.commit(committer, epoch, [report], query=OTHER)
         assert dict(table.store.counts) == {"put": 2, "create": 2}
 
     run(scenario())

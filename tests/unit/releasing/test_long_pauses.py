@@ -168,9 +168,9 @@ def test_a_version_is_read_once_however_often_somebody_looks(table, monkeypatch)
         await put_others(table, 4, 64)
         read = []
 
-        async def counted(version, user):
+        async def counted(version, query):
             read.append(version)
-            return await ask(version, user)
+            return await ask(version, query)
 
         cleaner = table.cleaner()
         ask, cleaner._format.holding = cleaner._format.holding, counted

@@ -181,7 +181,7 @@ def test_a_seal_that_a_zombie_put_again_protects_nobody(table):
 def _seal(report, previous) -> Seal:
     attempt = report.attempt
     winner = Winner(attempt.task, attempt.id, len(report.manifests), codec.digest_of(report.manifests))
-    return Seal(attempt.user, attempt.epoch, (winner,), previous, "table", None, 0)
+    return Seal(attempt.query, attempt.epoch, (winner,), previous, "table", None, 0)
 
 
 def test_in_an_epoch_without_a_seal_the_log_decides(table):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 from lakecommit.progress.settings import Txn
 from lakecommit.releasing import batch_versions
 from tests.lake import OTHER, QUERY, SCHEMA, SETTINGS, let_go
@@ -111,7 +111,7 @@ def test_an_ended_query_is_made_up_for_also_where_another_query_notices_first(ta
         await committer.tidy()
         await write_over(table, epochs)
         table.pass_minutes(1)
-        await table.epoch(committer, 0, [10], user=OTHER)
+        await table.epoch(committer, 0, [10], query=OTHER)
         await tidy_up(table, committer)
         assert await table.ids() == [*range(epochs), 10]
 
@@ -251,10 +251,10 @@ def test_who_has_epochs_in_memory_does_not_add_what_was_compacted_meanwhile(tabl
 
 
 async def write_batch(table, committer, ids, txn=None):
-    user = CommitUser(f"batch-{uuid.uuid4()}")
+    query = QueryId(f"batch-{uuid.uuid4()}")
     planned = await committer.plan(SCHEMA, SETTINGS, afresh=True)
-    reports = [await table.report(planned, 0, 0, ids, user=user)]
-    return await committer.commit_batch(user, reports, schema=SCHEMA, settings=SETTINGS, txn=txn)
+    reports = [await table.report(planned, 0, 0, ids, query=query)]
+    return await committer.commit_batch(query, reports, schema=SCHEMA, settings=SETTINGS, txn=txn)
 
 
 def test_a_batch_write_is_committed_again_while_its_process_lives(table):

@@ -65,7 +65,7 @@ def test_one_message_has_both_ids_what_is_pending_and_a_remedy(table):
         assert old_id in message
         assert f"acceptTableId={ANEW}" in message
         assert "epochs 2-4 (3 epochs, 5 rows)" in message, "2 is the newest of the old table, whose mark went with it"
-        drop = f"lakecommit recover {table.store.location} --user {QUERY} --accept-table-id {ANEW}"
+        drop = f"lakecommit recover {table.store.location} --query {QUERY} --accept-table-id {ANEW}"
         assert f"{drop} --discard --epochs 2-4 --apply" in message
         assert "setTransactionRetentionDuration" not in message
 

@@ -306,7 +306,7 @@ def test_a_user_whose_state_was_copied_from_elsewhere_is_refused(table):
         other = "99999999-2222-3333-4444-555555555555"
         await table.store.put(layout.seal_path(other, Epoch(0)), found.body)
         with pytest.raises(CorruptState, match="copied from elsewhere"):
-            await table.epoch(table.committer(), 0, [9], user=other)
+            await table.epoch(table.committer(), 0, [9], query=other)
 
     run(scenario())
 

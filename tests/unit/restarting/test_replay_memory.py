@@ -14,11 +14,11 @@ from lakecommit.formats.base import LogAttempts, WritePlan
 from lakecommit.model import (
     Attempt,
     AttemptId,
-    CommitUser,
     DataFile,
     Epoch,
     Manifest,
     Marks,
+    QueryId,
     Seal,
     TaskId,
     Totals,
@@ -32,7 +32,7 @@ from lakecommit.storage.base import Found
 from tests.lake.stores import FakeStore
 from tests.unit.formats.delta.fakes import SCHEMA
 
-USER = CommitUser("11111111-2222-3333-4444-555555555555")
+QUERY = QueryId("11111111-2222-3333-4444-555555555555")
 PLAN = WritePlan(SCHEMA, (), (), "table").to_json()
 TASKS = 100
 
@@ -50,12 +50,12 @@ class Sealed(FakeStore):
                 Winner(task, _attempt(epoch, task).id, 1, codec.digest_of([_manifest(_attempt(epoch, task))]))
                 for task in map(TaskId, range(TASKS))
             )
-            seal = Seal(USER, epoch, winners, previous, "table", None, 0, Totals(1, TASKS, TASKS, TASKS))
+            seal = Seal(QUERY, epoch, winners, previous, "table", None, 0, Totals(1, TASKS, TASKS, TASKS))
             previous = self.put_seal(seal)
 
     def put_seal(self, seal: Seal) -> bytes:
         body = codec.encode_seal(seal)
-        self.objects[layout.seal_path(USER, seal.epoch)] = body
+        self.objects[layout.seal_path(QUERY, seal.epoch)] = body
         return codec.digest_of([body])
 
     async def get(self, path: str, *, known_etag: str | None = None):
@@ -82,7 +82,7 @@ class Log:
 
 
 def _attempt(epoch: Epoch, task: TaskId) -> Attempt:
-    return Attempt(USER, epoch, task, AttemptId(f"{epoch:016x}{task:016x}"))
+    return Attempt(QUERY, epoch, task, AttemptId(f"{epoch:016x}{task:016x}"))
 
 
 def _manifest(attempt: Attempt) -> bytes:
@@ -94,13 +94,13 @@ def replayed(store: Sealed, log: Log | None = None, marks: Marks | None = None) 
     """What a replay finds, and the epochs that it hands over, with all of their manifests."""
     kept: list[Epoch] = []
 
-    def keep(user, epoch, manifests):
+    def keep(query, epoch, manifests):
         assert [codec.decode_manifest(body, "m").attempt for body in manifests] == [
             _attempt(epoch, task) for task in map(TaskId, range(TASKS))
         ]
         kept.append(epoch)
 
-    found = asyncio.run(replay(store, log or Log(), USER, marks or Marks(), Identity("table"), 0, keep))
+    found = asyncio.run(replay(store, log or Log(), QUERY, marks or Marks(), Identity("table"), 0, keep))
     return found, kept
 
 
@@ -149,8 +149,8 @@ def test_epochs_without_rows_need_no_room(few):
     previous = None
     winners = tuple(Winner(task, _attempt(Epoch(0), task).id, 0, b"") for task in map(TaskId, range(TASKS)))
     for epoch in range(10):
-        previous = store.put_seal(Seal(USER, Epoch(epoch), winners, previous, "table", None, 0))
-    found = asyncio.run(replay(store, Log(), USER, Marks(), Identity("table"), 0, lambda *epoch: None))
+        previous = store.put_seal(Seal(QUERY, Epoch(epoch), winners, previous, "table", None, 0))
+    found = asyncio.run(replay(store, Log(), QUERY, Marks(), Identity("table"), 0, lambda *epoch: None))
     assert len(found.pending) == store.reads["seals"] == 10
 
 
@@ -173,7 +173,7 @@ def test_files_that_the_log_names_are_noticed_in_any_of_the_questions(few, epoch
 
 def test_everything_is_checked_before_the_first_manifest_is_read(few):
     store = Sealed(10)
-    path = layout.seal_path(USER, Epoch(9))
+    path = layout.seal_path(QUERY, Epoch(9))
     last = codec.decode_seal(store.objects[path], path)
     store.put_seal(replace(last, previous=b"another"))
     with pytest.raises(ContradictoryState, match="two histories"):
@@ -184,7 +184,7 @@ def test_everything_is_checked_before_the_first_manifest_is_read(few):
 def test_a_seal_that_changes_between_two_reads_is_refused(few):
     """It was released, and created again by a driver that slept."""
     store = Sealed(10)
-    path = layout.seal_path(USER, Epoch(9))
+    path = layout.seal_path(QUERY, Epoch(9))
     again = replace(codec.decode_seal(store.objects[path], path), sealed_ms=7)
     real = store.get
 
@@ -204,7 +204,7 @@ def test_a_seal_that_goes_away_between_two_reads_is_missing(few):
 
     async def get(name, **more):
         if "/writers/" in name:
-            store.objects.pop(layout.seal_path(USER, Epoch(9)), None)
+            store.objects.pop(layout.seal_path(QUERY, Epoch(9)), None)
         return await real(name, **more)
 
     store.get = get

@@ -55,7 +55,7 @@ def test_an_epoch_that_a_vacuum_took_is_refused_and_those_before_it_are_committe
         message = str(refused.value)
         assert f"epoch 2 of query {QUERY}" in message
         assert path_of(reports[1]) in message
-        assert f"lakecommit recover {table.store.location} --user {QUERY} --discard --epochs 2 --apply" in message
+        assert f"lakecommit recover {table.store.location} --query {QUERY} --discard --epochs 2 --apply" in message
         assert await table.ids() == [0, 1]
 
     run(scenario())
@@ -64,16 +64,16 @@ def test_an_epoch_that_a_vacuum_took_is_refused_and_those_before_it_are_committe
 def test_a_vacuum_under_a_running_query_is_noticed_in_the_log_and_other_queries_go_on(table):
     async def scenario():
         committer = table.committer()
-        for user in (QUERY, OTHER):
-            await table.epoch(committer, 0, [0], user=user)
+        for query in (QUERY, OTHER):
+            await table.epoch(committer, 0, [0], query=query)
         hold(committer)
-        for user in (QUERY, OTHER):
-            planned = await committer.plan(SCHEMA, SETTINGS, queries=[user])
-            report = await table.report(planned, 1, 0, [1], user=user)
+        for query in (QUERY, OTHER):
+            planned = await committer.plan(SCHEMA, SETTINGS, queries=[query])
+            report = await table.report(planned, 1, 0, [1], query=query)
             await committer.commit_epoch(
-                user, Epoch(1), [report], schema=SCHEMA, settings=SETTINGS, pace=Pace(commit_wait_ms=0)
+                query, Epoch(1), [report], schema=SCHEMA, settings=SETTINGS, pace=Pace(commit_wait_ms=0)
             )
-            if user == QUERY:
+            if query == QUERY:
                 await table.store.delete([path_of(report)])
         table.pass_minutes(5)
         await vacuum(table, 3)
@@ -81,7 +81,7 @@ def test_a_vacuum_under_a_running_query_is_noticed_in_the_log_and_other_queries_
         with pytest.raises(CorruptState, match=f"epoch 1 of query {QUERY}"):
             await committer.drain()
         assert await table.ids() == [0, 0, 1]
-        await table.epoch(committer, 2, [2], user=OTHER)
+        await table.epoch(committer, 2, [2], query=OTHER)
 
     run(scenario())
 
@@ -255,7 +255,7 @@ class Orphaned:
         now_ms = self.clock.wall_ms()
         files = [SimpleNamespace(path=f"f{number}", created_ms=now_ms)]
         seal = SimpleNamespace(epoch=Epoch(number), sealed_ms=now_ms, table_id="t")
-        return seal, SimpleNamespace(user=QUERY, epoch=Epoch(number), files=files)
+        return seal, SimpleNamespace(query=QUERY, epoch=Epoch(number), files=files)
 
     async def size(self, path):
         return None if path in self.gone else 1

@@ -25,15 +25,15 @@ class Tasks:
         self._table = table
         self._planned = planned
 
-    async def attempt(self, task, *, epoch=2, user=QUERY) -> Report:
-        return await self._table.report(self._planned, epoch, task, [10 * epoch + task], user=user)
+    async def attempt(self, task, *, epoch=2, query=QUERY) -> Report:
+        return await self._table.report(self._planned, epoch, task, [10 * epoch + task], query=query)
 
     async def both(self) -> list[Report]:
         return [await self.attempt(0), await self.attempt(1)]
 
 
 async def of_another_query(tasks):
-    return 2, [await tasks.attempt(0), await tasks.attempt(1, user=OTHER)]
+    return 2, [await tasks.attempt(0), await tasks.attempt(1, query=OTHER)]
 
 
 async def of_another_epoch(tasks):
@@ -126,7 +126,9 @@ def test_a_report_out_of_place_changes_nothing_and_the_right_ones_are_sealed(tab
 def test_reports_of_two_queries_are_of_no_epoch(table):
     async def scenario():
         planned = await table.committer().plan(SCHEMA, SETTINGS)
-        reports = [await table.report(planned, 0, task, [task], user=user) for task, user in enumerate((QUERY, OTHER))]
+        reports = [
+            await table.report(planned, 0, task, [task], query=query) for task, query in enumerate((QUERY, OTHER))
+        ]
         before = await everything(table)
         committers = Committers(open_at=lambda *_, **__: table.flaky)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, Report, TaskId
+from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, Report, TaskId
 from lakecommit.service.dispatch import INLINE_EMPTY_EPOCHS, Committers, Facts
 from lakecommit.service.wire import Request, Verb
 from lakecommit.state.codec import encode_report
 from tests.lake.stores import FakeStore
 from tests.unit.formats.delta.fakes import SCHEMA
 
-QUERY = CommitUser("11111111-2222-3333-4444-555555555555")
+QUERY = QueryId("11111111-2222-3333-4444-555555555555")
 
 
 class Store(FakeStore):

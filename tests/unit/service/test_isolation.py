@@ -51,13 +51,13 @@ def files_in_memory():
 def test_a_query_whose_state_cannot_be_read_fails_alone(error):
     async def scenario(lake):
         committer = lake.committer(patience_ms=PATIENCE_MS)
-        for user in (QUERY, OTHER):
-            committer.begin_run(user)
-            await lake.epoch(committer, 0, user=user, pace=Pace())
+        for query in (QUERY, OTHER):
+            committer.begin_run(query)
+            await lake.epoch(committer, 0, query=query, pace=Pace())
         lake.store.version_ms = 2000
-        await lake.epoch(committer, 1, user=OTHER)
+        await lake.epoch(committer, 1, query=OTHER)
         await lake.epoch(committer, 1)
-        await lake.epoch(committer, 2, user=OTHER)
+        await lake.epoch(committer, 2, query=OTHER)
         break_reads(lake, lambda path: "/writers/" in path and OTHER in path, error)
         committer.begin_run(OTHER)
         for epoch in range(2, 700):
@@ -66,7 +66,7 @@ def test_a_query_whose_state_cannot_be_read_fails_alone(error):
         await lake.clock.sleep(10)
         assert lake.runs(QUERY)[-1][1] == 699
         with pytest.raises(type(error)):
-            await lake.epoch(committer, 3, user=OTHER)
+            await lake.epoch(committer, 3, query=OTHER)
 
     virtually(scenario)
 
@@ -74,10 +74,10 @@ def test_a_query_whose_state_cannot_be_read_fails_alone(error):
 def test_a_query_whose_seal_was_tampered_with_fails_alone():
     async def scenario(lake):
         first = lake.committer()
-        for user in (QUERY, OTHER):
-            await lake.epoch(first, 0, user=user, pace=Pace())
+        for query in (QUERY, OTHER):
+            await lake.epoch(first, 0, query=query, pace=Pace())
         lake.store.version_ms = 10**9
-        await lake.epoch(first, 1, user=OTHER)
+        await lake.epoch(first, 1, query=OTHER)
         lake.store.version_ms = 0
         path = layout.seal_path(OTHER, Epoch(1))
         record = codec.SEAL.decode((await lake.store.get(path)).body, path)
@@ -89,7 +89,7 @@ def test_a_query_whose_seal_was_tampered_with_fails_alone():
             await lake.epoch(committer, epoch, pace=Pace())
         assert lake.runs(QUERY)[-1][1] == 2
         with pytest.raises(CorruptState, match="is no attempt"):
-            await lake.epoch(committer, 2, user=OTHER)
+            await lake.epoch(committer, 2, query=OTHER)
 
     virtually(scenario)
 
@@ -257,12 +257,12 @@ def test_a_failure_that_is_remembered_holds_none_of_the_files():
 def test_two_queries_with_other_store_options_are_both_named():
     async def scenario(lake):
         committers = Committers(clock=lake.clock)
-        for number, user in enumerate((QUERY, OTHER)):
+        for number, query in enumerate((QUERY, OTHER)):
             committer = committers._tables["memory://table", (("timeout", str(number)),)] = lake.committer()
-            await lake.epoch(committer, 0, user=user, pace=Pace())
+            await lake.epoch(committer, 0, query=query, pace=Pace())
         lake.store.version_ms = 3000
-        for committer, user in zip(committers._tables.values(), (QUERY, OTHER), strict=True):
-            await lake.epoch(committer, 1, user=user)
+        for committer, query in zip(committers._tables.values(), (QUERY, OTHER), strict=True):
+            await lake.epoch(committer, 1, query=query)
         assert committers.pending["memory://table"].keys() == {QUERY, OTHER}
         await committers.drain()
 
@@ -325,11 +325,11 @@ def test_of_runs_that_have_ended_only_so_many_failures_are_remembered(monkeypatc
         committer = lake.committer()
         await lake.epoch(committer, 0, pace=Pace())
         for number in range(10):
-            user = f"{number:08d}-2222-3333-4444-555555555555"
+            query = f"{number:08d}-2222-3333-4444-555555555555"
             lake.store.failures = [AccessDenied("403")]
             with pytest.raises(AccessDenied):
-                await lake.epoch(committer, 0, user=user, pace=Pace())
-            committer.end_run(user)
+                await lake.epoch(committer, 0, query=query, pace=Pace())
+            committer.end_run(query)
             await lake.clock.sleep(1)
         queries = committer._queries
         assert len([run for run in queries.runs.values() if run.failure is not None]) == 3

@@ -17,7 +17,7 @@ import pytest
 from lakecommit.clock import SystemClock
 from lakecommit.errors import StillPending
 from lakecommit.formats.base import WritePlan
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, TaskId
+from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 from lakecommit.options.declarations import ProcessOptions
 from lakecommit.schema import Field, Primitive, Struct, to_json
 from lakecommit.service import server as service_module
@@ -30,8 +30,8 @@ from lakecommit.writing.attempt import write_attempt
 from lakecommit.writing.settings import WriterSettings
 
 SCHEMA = to_json(Struct((Field("id", Primitive("long"), True),)))
-QUERY = CommitUser("11111111-1111-4111-8111-111111111111")
-OTHER = CommitUser("22222222-2222-4222-8222-222222222222")
+QUERY = QueryId("11111111-1111-4111-8111-111111111111")
+OTHER = QueryId("22222222-2222-4222-8222-222222222222")
 
 
 class SlowVersions:
@@ -87,18 +87,18 @@ class Driver:
         options = {"path": self.location, "commitWait": "0"}
         return ask(self.service.directory, Request(verb, options, SCHEMA, streaming=True, **more))
 
-    def epoch(self, user: CommitUser, epoch: int, *tasks: list[int]) -> None:
+    def epoch(self, query: QueryId, epoch: int, *tasks: list[int]) -> None:
         """Plans, writes and hands in an epoch; each of `tasks` is the list of ids of one task."""
         plan = WritePlan.from_json(self.ask(Verb.PLAN).plan)
         reports = []
         for task, ids in enumerate(tasks):
-            attempt = Attempt(user, Epoch(epoch), TaskId(task), AttemptId(uuid.uuid4().hex))
+            attempt = Attempt(query, Epoch(epoch), TaskId(task), AttemptId(uuid.uuid4().hex))
             batch = pa.record_batch({"id": pa.array(ids, pa.int64())})
             reports.append(write_attempt([batch], attempt, plan, WriterSettings(), self.store, SystemClock()))
         self.ask(Verb.COMMIT_EPOCH, epoch=epoch, reports=tuple(map(encode_report, reports)))
 
-    def resume(self, user: CommitUser, repeated: Epoch | None = None, **options: str) -> bool:
-        return self.service.resume(Restart(user, {"path": self.location, **options}, repeated=repeated))
+    def resume(self, query: QueryId, repeated: Epoch | None = None, **options: str) -> bool:
+        return self.service.resume(Restart(query, {"path": self.location, **options}, repeated=repeated))
 
     def rows(self) -> int:
         """How many rows the table shows."""
@@ -117,8 +117,8 @@ def driver(tmp_path):
 @pytest.fixture
 def slow_driver(driver):
     """Three epochs of one query and one of another are pending; the version with the first of them is under way."""
-    for user in (QUERY, OTHER):
-        driver.epoch(user, 0, [0])
+    for query in (QUERY, OTHER):
+        driver.epoch(query, 0, [0])
     driver.service.drain(60)
     driver.store.hold()
     for epoch in (1, 2, 3):
@@ -128,8 +128,8 @@ def slow_driver(driver):
     return driver
 
 
-def of_query(user, epochs, files, location) -> str:
-    return f"{epochs} epochs ({files} files) of query {user} are pending in {location}"
+def of_query(query, epochs, files, location) -> str:
+    return f"{epochs} epochs ({files} files) of query {query} are pending in {location}"
 
 
 def warnings(caplog) -> list[str]:
@@ -143,7 +143,7 @@ def test_a_process_that_ends_says_what_each_query_has_pending_and_the_next_one_c
     location = slow_driver.store.location
     with caplog.at_level(logging.WARNING, "lakecommit.service"):
         slow_driver.service.close()
-    remedy = f"; the next start of the query commits it, or: lakecommit recover {location} --user"
+    remedy = f"; the next start of the query commits it, or: lakecommit recover {location} --query"
     assert warnings(caplog) == [
         f"the process ends while {of_query(QUERY, 3, 6, location)}{remedy} {QUERY} --apply",
         f"the process ends while {of_query(OTHER, 1, 1, location)}{remedy} {OTHER} --apply",

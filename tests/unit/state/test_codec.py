@@ -15,10 +15,10 @@ from lakecommit.errors import CorruptState
 from lakecommit.model import (
     Attempt,
     AttemptId,
-    CommitUser,
     DataFile,
     Epoch,
     Manifest,
+    QueryId,
     Report,
     Seal,
     TaskId,
@@ -28,7 +28,7 @@ from lakecommit.model import (
 from lakecommit.state import codec, container, layout
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-ATTEMPT = Attempt(CommitUser("7d3f1c9e-3b0a-4c57-9a51-0f6f8e2c1b11"), Epoch(42), TaskId(1), AttemptId("0f" * 16))
+ATTEMPT = Attempt(QueryId("7d3f1c9e-3b0a-4c57-9a51-0f6f8e2c1b11"), Epoch(42), TaskId(1), AttemptId("0f" * 16))
 MANIFEST = Manifest(
     ATTEMPT,
     0,
@@ -55,7 +55,7 @@ MANIFEST = Manifest(
     ),
 )
 SEAL = Seal(
-    user=ATTEMPT.user,
+    query=ATTEMPT.query,
     epoch=ATTEMPT.epoch,
     winners=(
         Winner(TaskId(0), AttemptId("1e" * 16), 0, b""),
@@ -155,7 +155,7 @@ def test_a_manifest_that_names_foreign_files_is_neither_written_nor_read():
         codec.encode_manifest(Manifest(ATTEMPT, 0, "", (foreign,)))
     fields = {"path": foreign.path, "partition_values": {}, "rows": 1, "size_bytes": 1, "stats": "{}", "created_ms": 0}
     record = {
-        "user": ATTEMPT.user,
+        "user": ATTEMPT.query,
         "epoch": ATTEMPT.epoch,
         "task": ATTEMPT.task,
         "attempt": ATTEMPT.id,
@@ -213,7 +213,7 @@ def test_a_count_that_the_object_cannot_hold_takes_no_memory(count):
     tracemalloc.start()
     try:
         with pytest.raises(CorruptState, match="cannot be decoded"):
-            codec.decode_seal(liar.encode({"user": SEAL.user, "epoch": SEAL.epoch, "count": count}), "s")
+            codec.decode_seal(liar.encode({"user": SEAL.query, "epoch": SEAL.epoch, "count": count}), "s")
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakecommit.errors import CorruptState
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, TaskId
+from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 from lakecommit.state import layout
 
 attempts = st.builds(
     Attempt,
-    user=st.uuids().map(lambda value: CommitUser(str(value))),
+    query=st.uuids().map(lambda value: QueryId(str(value))),
     epoch=st.integers(0, layout.MAX_EPOCH).map(Epoch),
     task=st.integers(0, 10**6).map(TaskId),
     id=st.uuids().map(lambda value: AttemptId(value.hex)),
 )
-ATTEMPT = Attempt(CommitUser("query-1"), Epoch(7), TaskId(3), AttemptId("ab" * 16))
+ATTEMPT = Attempt(QueryId("query-1"), Epoch(7), TaskId(3), AttemptId("ab" * 16))
 
 
 @given(attempts, st.integers(0, 10**6))
@@ -27,13 +27,13 @@ def test_manifest_names_round_trip(attempt, number):
 
 @given(attempts)
 def test_seal_names_round_trip(attempt):
-    assert layout.parse_seal_path(layout.seal_path(attempt.user, attempt.epoch)) == (attempt.user, attempt.epoch)
+    assert layout.parse_seal_path(layout.seal_path(attempt.query, attempt.epoch)) == (attempt.query, attempt.epoch)
 
 
 @given(st.lists(st.integers(0, layout.MAX_EPOCH).map(Epoch), min_size=2))
 def test_names_are_ordered_by_epoch(epochs):
-    user = CommitUser("q")
-    assert [layout.seal_path(user, e) for e in sorted(epochs)] == sorted(layout.seal_path(user, e) for e in epochs)
+    query = QueryId("q")
+    assert [layout.seal_path(query, e) for e in sorted(epochs)] == sorted(layout.seal_path(query, e) for e in epochs)
 
 
 @given(attempts, st.integers(0, 10**6), st.sampled_from(["", "region=EU/", "a=%2F/b=..%2F../", "_hidden=1/.x=2/"]))
@@ -86,7 +86,7 @@ def test_other_objects_are_not_taken_for_manifests(path):
     assert layout.parse_manifest_path(path) is None
 
 
-@pytest.mark.parametrize("user", ["", "a/b", "..", "x" * 65, "a b"])
-def test_a_commit_user_is_one_plain_path_segment(user):
-    with pytest.raises(ValueError, match="commit user"):
-        layout.seals_prefix(CommitUser(user))
+@pytest.mark.parametrize("query", ["", "a/b", "..", "x" * 65, "a b"])
+def test_a_commit_user_is_one_plain_path_segment(query):
+    with pytest.raises(ValueError, match="query"):
+        layout.seals_prefix(QueryId(query))

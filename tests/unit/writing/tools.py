@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 
 from lakecommit import schema as schemas
 from lakecommit.formats.base import WritePlan
-from lakecommit.model import Attempt, AttemptId, CommitUser, Epoch, TaskId
+from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 from lakecommit.schema import DataType, Field, Primitive, Struct
 from lakecommit.writing.encode import EncodedFile, encode
 from lakecommit.writing.settings import WriterSettings
 
-ATTEMPT = Attempt(CommitUser("query-1"), Epoch(7), TaskId(3), AttemptId("0123456789abcdef" * 2))
+ATTEMPT = Attempt(QueryId("query-1"), Epoch(7), TaskId(3), AttemptId("0123456789abcdef" * 2))
 
 
 class RecordingStore:

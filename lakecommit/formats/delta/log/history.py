@@ -9,7 +9,7 @@ from typing import Any
 from lakecommit.formats.base import HistoryEntry
 from lakecommit.formats.delta.log.names import commit_path
 from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, LogStore, newest_commits, parse_commit
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 from lakecommit.storage.base import Found, Get
 
 # How many versions are searched for the name of a query.
@@ -37,12 +37,12 @@ async def history(store: LogStore, limit: int) -> list[HistoryEntry]:
     return entries
 
 
-async def query_names(store: Get, newest: int, queries: Collection[CommitUser]) -> dict[CommitUser, str]:
+async def query_names(store: Get, newest: int, queries: Collection[QueryId]) -> dict[QueryId, str]:
     """The names that `queries` had when they were last committed, as far as the newest `NAMES_SEARCHED` versions tell.
 
     Most queries are in the newest version or in one right before it, so the window of parallel requests grows.
     """
-    names: dict[CommitUser, str] = {}
+    names: dict[QueryId, str] = {}
     unknown = set(queries)
     version, window, last = newest, 1, max(-1, newest - NAMES_SEARCHED)
     while unknown and version > last:
@@ -54,10 +54,10 @@ async def query_names(store: Get, newest: int, queries: Collection[CommitUser]) 
                 return names
             details = (parse_commit(number, answer.body).commit_info or {}).get("lakecommit") or {}
             found, held = details.get("names"), details.get("epochs")
-            for user in unknown & set(held if isinstance(held, Mapping) else ()):
-                unknown.discard(user)
-                if isinstance(found, Mapping) and user in found:
-                    names[user] = str(found[user])
+            for query in unknown & set(held if isinstance(held, Mapping) else ()):
+                unknown.discard(query)
+                if isinstance(found, Mapping) and query in found:
+                    names[query] = str(found[query])
         version, window = version - window, min(2 * window, PARALLEL_COMMITS)
     return names
 
@@ -95,6 +95,6 @@ def _epochs(notes: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str
     """First and last epoch of each query, also where Delta's own sink wrote the version."""
     noted = notes.get("epochs")
     if isinstance(noted, Mapping):
-        return {str(user): (first, last) for user, (first, last) in noted.items()}
+        return {str(query): (first, last) for query, (first, last) in noted.items()}
     query, epoch = parameters.get("queryId"), str(parameters.get("epochId"))
     return {str(query): (int(epoch), int(epoch))} if query is not None and epoch.isdecimal() else {}

@@ -12,7 +12,7 @@ from lakecommit.formats.delta.commit_info import held_in, runs_in
 from lakecommit.formats.delta.log.evidence import is_own_name
 from lakecommit.formats.delta.log.names import LOG, before_version, commit_path, commit_version
 from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, LogStore, parse_commit
-from lakecommit.model import CommitUser, Marks, own_mark_id
+from lakecommit.model import Marks, QueryId, own_mark_id
 from lakecommit.storage.base import Found
 
 # By how much the clocks of those who seal and of those who write to the log differ, at most.
@@ -32,15 +32,15 @@ async def list_tags(store: LogStore, first: int) -> list[VersionTag]:
     return tags
 
 
-async def read_holding(store: LogStore, version: int, user: CommitUser) -> Holding | None:
+async def read_holding(store: LogStore, version: int, query: QueryId) -> Holding | None:
     found = await store.get(commit_path(version))
     if not isinstance(found, Found):
         return None
     actions = parse_commit(version, found.body)
-    own = actions.txns.get(own_mark_id(user))
+    own = actions.txns.get(own_mark_id(query))
     info = actions.commit_info or {}
     try:
-        return Holding(found.etag, runs_in(info, user, own), own)
+        return Holding(found.etag, runs_in(info, query, own), own)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptState(
             f"{commit_path(version)} says of itself what lakecommit does not write: {error}; restore it from a backup"
@@ -48,7 +48,7 @@ async def read_holding(store: LogStore, version: int, user: CommitUser) -> Holdi
 
 
 async def removed_since(
-    store: LogStore, head: int, marks: Marks, user: CommitUser, sealed_ms: int
+    store: LogStore, head: int, marks: Marks, query: QueryId, sealed_ms: int
 ) -> frozenset[str] | None:
     """A version that removes a file was made by somebody who had read the one that added it.
 
@@ -65,8 +65,8 @@ async def removed_since(
             if not isinstance(answer, Found):
                 return None
             actions = parse_commit(number, answer.body)
-            own = actions.txns.get(own_mark_id(user))
-            if own is not None and own == marks.own and not held_in(actions.commit_info or {}, user).keeps_marks:
+            own = actions.txns.get(own_mark_id(query))
+            if own is not None and own == marks.own and not held_in(actions.commit_info or {}, query).keeps_marks:
                 return frozenset(found)
             found.update(_removed(answer.body))
             at_ms = (actions.commit_info or {}).get("timestamp")

@@ -15,7 +15,7 @@ import pytest
 
 from lakecommit.committing.table import TableCommitter
 from lakecommit.formats.delta.write.version import ENGINE_INFO
-from lakecommit.model import CommitUser
+from lakecommit.model import QueryId
 from lakecommit.progress.settings import Txn
 from lakecommit.recovering.recovery import commit_passed, commit_replaced, settle
 from lakecommit.releasing.batches import fence
@@ -27,8 +27,8 @@ from .fakes import SCHEMA, txn
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "delta-versions-1.json"
 # As they were recorded.
-QUERY = CommitUser("11111111-2222-3333-4444-555555555555")
-OTHER = CommitUser("99999999-2222-3333-4444-555555555555")
+QUERY = QueryId("11111111-2222-3333-4444-555555555555")
+OTHER = QueryId("99999999-2222-3333-4444-555555555555")
 PARTITIONED = replace(SETTINGS, partition_columns=("region",), user_metadata='of the "night"', blind=True)
 NAMED = replace(SETTINGS, query_name="orders", user_metadata="mine")
 
@@ -44,14 +44,14 @@ class Story(Lake):
     def __init__(self, clock) -> None:
         super().__init__(clock, FullStore(clock), schema=SCHEMA, tasks=(Named(),), numbers=itertools.count())
 
-    async def epoch(self, committer, epoch, *tasks, user=QUERY, **more):
-        return await super().epoch(committer, epoch, *tasks, user=user, offsets=f"offsets of {epoch}", **more)
+    async def epoch(self, committer, epoch, *tasks, query=QUERY, **more):
+        return await super().epoch(committer, epoch, *tasks, query=query, offsets=f"offsets of {epoch}", **more)
 
     async def batch(self, committer, number, settings=SETTINGS, txn=None):
-        user = CommitUser(f"batch-{number}")
+        query = QueryId(f"batch-{number}")
         planned = await committer.plan(SCHEMA, settings, afresh=True)
-        reports = [await self.report(planned, 0, 0, Named(), user=user)]
-        await committer.commit_batch(user, reports, schema=SCHEMA, settings=settings, txn=txn)
+        reports = [await self.report(planned, 0, 0, Named(), query=query)]
+        await committer.commit_batch(query, reports, schema=SCHEMA, settings=settings, txn=txn)
 
     def foreign(self, version, *actions):
         self.store.put_commit(version, {"commitInfo": {"operation": "WRITE"}}, *actions)
@@ -61,13 +61,13 @@ async def streams(story):
     """An epoch alone; several epochs of two queries in one version, one of them with a name and a watermark."""
     committer = story.committer()
     await story.epoch(committer, 0, Named(2))
-    await story.epoch(committer, 0, user=OTHER)
+    await story.epoch(committer, 0, query=OTHER)
     story.store.version_ms = 5000
     for epoch in (1, 2, 3):
         await story.epoch(
             committer, epoch, Named(event_time_us=7_000_000 + epoch), Named(), settings=NAMED, pace=ASYNCHRONOUS
         )
-    await story.epoch(committer, 1, user=OTHER, settings=replace(NAMED, query_name=None), pace=ASYNCHRONOUS)
+    await story.epoch(committer, 1, query=OTHER, settings=replace(NAMED, query_name=None), pace=ASYNCHRONOUS)
     await committer.drain()
 
 
