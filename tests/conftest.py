@@ -13,10 +13,14 @@ from tests.process.faulty_proxy import faulty_proxy
 from tests.quick import QUICK
 from tests.spark.connect_server import connect_session
 
+PARTS = ("others", "session", "drivers")
+# What a test with the session, and one that starts drivers, asks for.
+SHARED = frozenset({"spark", "start"})
+
 
 def pytest_addoption(parser):
     parser.addoption("--sim-seeds", type=int, default=3000, metavar="N", help="how many seeds the simulation runs")
-    parser.addoption("--half", choices=["spark", "others"], help="only tests with Spark, or only those without")
+    parser.addoption("--part", choices=PARTS, help="only tests of one part; `python -m tests` runs all side by side")
     parser.addoption("--connect", action="store_true", help="the session is one of Spark Connect")
 
 
@@ -60,15 +64,21 @@ def pytest_collection_modifyitems(config, items):
     # What only Delta's log has is not asked of other formats.
     items[:] = [item for item in items if not (item.get_closest_marker("delta_log") and _format_of(item) != "delta")]
     items.sort(key=needs_spark)
-    half = config.getoption("--half")
-    if half is not None:
-        left_out = [item for item in items if needs_spark(item) != (half == "spark")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if needs_spark(item) == (half == "spark")]
+    part = config.getoption("--part")
+    if part is not None:
+        config.hook.pytest_deselected(items=[item for item in items if part_of(item) != part])
+        items[:] = [item for item in items if part_of(item) == part]
 
 
 def needs_spark(item) -> bool:
     return item.get_closest_marker("spark") is not None
+
+
+def part_of(item) -> str:
+    """Tests that share the session, those that mostly start drivers of their own, and all that need no Spark."""
+    if not needs_spark(item):
+        return "others"
+    return "session" if {"spark"} == SHARED.intersection(item.fixturenames) else "drivers"
 
 
 def _format_of(item) -> str:

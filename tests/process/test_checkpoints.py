@@ -11,7 +11,8 @@ from .evidence import Objects
 from .processes import driver_starter
 from .streams import Stream, stream_on_disk
 
-pytestmark = pytest.mark.spark
+# tests/spark/test_restarts.py and test_stream.py do the same to checkpoints of queries in one session.
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 NEWEST = 3
 
 
@@ -63,7 +64,6 @@ def test_the_newest_entry_of_the_commit_log_is_made_up_for(start, finished, chec
     assert_exactly_once(finished)
 
 
-@pytest.mark.soak
 def test_a_rewound_checkpoint_is_refused(start, finished, checkpoint, assert_exactly_once):
     before = Objects.of(finished.place)
     forget(checkpoint, NEWEST - 1, "offsets", "commits", "sources/0")
@@ -74,7 +74,6 @@ def test_a_rewound_checkpoint_is_refused(start, finished, checkpoint, assert_exa
     assert_exactly_once(finished)
 
 
-@pytest.mark.soak
 def test_an_epoch_with_other_offsets_is_refused(start, finished, checkpoint, tmp_path, assert_exactly_once):
     """The newest epoch is planned again, together with a file that came later."""
     before = Objects.of(finished.place)

@@ -9,7 +9,8 @@ from .faulty_proxy import SILENCE_AND_REFUSALS, Chaos, Fault, faulty_proxy
 from .kills import killed_at_random_moments
 from .streams import stream_on_s3
 
-pytestmark = pytest.mark.spark
+# Without Spark: tests/unit/storage, through the same proxy test_faulty_proxy.py, and every step in the simulation.
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 
 def test_answers_that_are_lost_and_refusals_at_every_step(start, tmp_path, place_on_s3, proxy, assert_exactly_once):
@@ -34,7 +35,6 @@ def test_answers_that_are_lost_and_refusals_at_every_step(start, tmp_path, place
     assert_exactly_once(stream)
 
 
-@pytest.mark.soak
 def test_answers_that_never_come_and_refusals_by_chance(
     start, tmp_path, seed, rng, place_on_s3, local_s3, assert_exactly_once
 ):
@@ -50,7 +50,6 @@ def test_answers_that_never_come_and_refusals_by_chance(
     assert_exactly_once(stream)
 
 
-@pytest.mark.soak
 def test_faults_by_chance(start, tmp_path, seed, rng, place_on_s3, local_s3, assert_exactly_once):
     with faulty_proxy(local_s3.endpoint, Chaos(seed, rate=0.25)) as proxy:
         stream = stream_on_s3(tmp_path, 20, place_on_s3, proxy.endpoint)
@@ -60,7 +59,6 @@ def test_faults_by_chance(start, tmp_path, seed, rng, place_on_s3, local_s3, ass
     assert_exactly_once(stream)
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_faults_by_chance_and_killed_drivers(start, tmp_path, seed, rng, place_on_s3, local_s3, assert_exactly_once):
     with faulty_proxy(local_s3.endpoint, Chaos(seed, rate=0.25)) as proxy:

@@ -9,7 +9,8 @@ from .kills import MOMENTS, STEPS
 from .pauses import assert_only_spark_minds, paused_at_steps
 from .streams import stream_on_disk, stream_on_s3
 
-pytestmark = pytest.mark.spark
+# The simulation has drivers that sleep at every step, and wake up beside others.
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 
 def test_a_paused_driver_wakes_up_beside_its_successor(start, tmp_path, rng, assert_exactly_once):
@@ -32,14 +33,12 @@ def test_a_paused_driver_wakes_up_beside_its_successor(start, tmp_path, rng, ass
     assert_exactly_once(stream)
 
 
-@pytest.mark.soak
 def test_at_a_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):
     stream = stream_on_s3(tmp_path, 8, place_on_s3, proxy.endpoint)
     paused_at_steps(start, stream, proxy, [(rng.choice([*STEPS]), rng.choice(MOMENTS))])
     assert_exactly_once(stream)
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_at_every_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):
     stream = stream_on_s3(tmp_path, 44, place_on_s3, proxy.endpoint)

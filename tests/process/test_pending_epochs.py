@@ -11,12 +11,12 @@ from .faulty_proxy import Fault
 from .kills import STEPS, WAITING
 from .streams import ROWS_A_FILE, stream_on_s3
 
-pytestmark = pytest.mark.spark
+# In one session: tests/spark/test_restarts.py. The demo kills a driver with epochs pending in `make test`, too.
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 PENDING = 2
 BEHIND = {"commitWait": "0", **WAITING}
 
 
-@pytest.mark.soak
 def test_a_successor_with_other_partitions_commits_what_was_sealed(
     start, tmp_path, place_on_s3, proxy, assert_exactly_once
 ):
@@ -48,7 +48,6 @@ def test_the_input_of_pending_epochs_is_not_read_again(start, tmp_path, place_on
     assert_exactly_once(stream)
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("partitions", [2, None])
 def test_the_input_of_an_epoch_that_spark_has_not_logged_is_not_read_again(
     start, tmp_path, place_on_s3, proxy, partitions, assert_exactly_once

@@ -17,7 +17,8 @@ FILES = ("connect_cases.py", "test_driver_calls.py", "test_failures.py")
 # With Connect every session is, whether it is registered or not.
 LEFT_OUT = "inline"
 
-pytestmark = pytest.mark.spark
+# The same files run in `make test` with a session that is none of Connect's; what wraps both is unit-tested.
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 
 def test_writers_do_and_say_the_same_with_spark_connect(tmp_path):

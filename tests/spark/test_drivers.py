@@ -15,10 +15,13 @@ def test_without_register_spark_finds_the_source_and_workers_commit_inline(tmp_p
     assert seen["repeated_files"] == 0, "the tasks of a sealed epoch write nothing, also inline"
 
 
+# In one session: test_unreachable.py.
+@pytest.mark.soak
 def test_a_committer_that_is_gone_is_replaced_inline(tmp_path):
     assert drive("committer_gone", tmp_path)["ids"] == [1, 2]
 
 
+@pytest.mark.soak
 def test_neither_register_nor_a_stop_says_anything_of_its_own(tmp_path):
     seen = drive("quiet", tmp_path)
     assert [line for line in seen["stderr"].splitlines() if "statically registered" in line] == []

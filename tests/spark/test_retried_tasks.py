@@ -25,7 +25,8 @@ from .failing_writers import (
 from .other_driver import drive
 from .streams import ids
 
-pytestmark = pytest.mark.spark
+# Tasks that fail for good are in test_failing_tasks.py; attempts that lose, at every step, in tests/crash.
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 # How many manifests and files of the first attempt are there when it fails. A task has five rows, with a file for each.
 STAGED = {
