@@ -116,6 +116,15 @@ def state_not_restored() -> Iterator[None]:
 
 
 @fault
+def what_another_driver_told_is_taken_for_lost() -> Iterator[None]:
+    async def catch_up(self: Any) -> None:
+        self._may_be_behind = False
+
+    with patch.object(delivery.Delivery, "_catch_up", catch_up):
+        yield
+
+
+@fault
 def told_from_the_store_with_one_epoch_too_few() -> Iterator[None]:
     async def stored(self: Any, store: Any, query: Any, links: Any, version: int) -> Any:
         return await real(self, store, query, links[-1:], version)
