@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
 
-from lakecommit.cli.recover import recover
+from lakecommit.cli.verbs.recover.verb import recover
 from lakecommit.clock import SystemClock
 from lakecommit.committing.loop import Snapshots
 from lakecommit.storage.location import open_store

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakecommit.cli.clean import clean
+from lakecommit.cli.verbs.clean import clean
 from lakecommit.recovering.recovery import discard
 from lakecommit.state.stored import stored_queries
 from tests.lake import QUERY

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from lakecommit.cli.recover_queries import Recovery
+from lakecommit.cli.verbs.recover.queries import Recovery
 from lakecommit.releasing import versions
 from tests.lake import QUERY
 from tests.lake.stories import foreign_version, seal_only, version_path

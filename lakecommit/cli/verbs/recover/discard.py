@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 
 from lakecommit.cli.hints import again, hint
 from lakecommit.cli.output import duration, second, size, table, text
-from lakecommit.cli.recover_queries import find_queries, ranges
 from lakecommit.cli.tables import new_id, table_at
+from lakecommit.cli.verbs.recover.queries import find_queries, ranges
 from lakecommit.clock import Clock
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import marks_of

@@ -11,14 +11,14 @@ import click
 from rich.console import Group, RenderableType
 
 from lakecommit.cli.arguments import json_option, run, store_option
-from lakecommit.cli.discard import discard_query
-from lakecommit.cli.discard_epochs import discard_epochs
-from lakecommit.cli.export import export_query
 from lakecommit.cli.hints import again
 from lakecommit.cli.output import show, size, table, text
 from lakecommit.cli.progress import progress_bar
-from lakecommit.cli.recover_queries import EpochFigures, QueryRecovery, Recovery, find_queries, ranges
 from lakecommit.cli.tables import table_at
+from lakecommit.cli.verbs.recover.discard import discard_query
+from lakecommit.cli.verbs.recover.discard_epochs import discard_epochs
+from lakecommit.cli.verbs.recover.export import export_query
+from lakecommit.cli.verbs.recover.queries import EpochFigures, QueryRecovery, Recovery, find_queries, ranges
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.model import QueryId
 from lakecommit.storage.base import Store

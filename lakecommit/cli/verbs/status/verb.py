@@ -12,11 +12,11 @@ import click
 from rich.console import Group, RenderableType
 
 from lakecommit.cli.arguments import json_option, run, store_option
-from lakecommit.cli.health import Health, ago, health_of
 from lakecommit.cli.output import display, show, size, table, text
-from lakecommit.cli.standing import block, standing_data
 from lakecommit.cli.tables import table_at
-from lakecommit.cli.watch import watch
+from lakecommit.cli.verbs.status.health import Health, ago, health_of
+from lakecommit.cli.verbs.status.standing import block, standing_data
+from lakecommit.cli.verbs.status.watch import watch
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import InvalidInput

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakecommit.cli.output import duration, event_time
-from lakecommit.cli.status import read_status
+from lakecommit.cli.verbs.status.verb import read_status
 from lakecommit.clock import SystemClock
 from lakecommit.model import BATCH_PREFIX, Marks, QueryId
 from lakecommit.observing.status import query_status

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from lakecommit.cli.health import health_of
-from lakecommit.cli.status import read_status
+from lakecommit.cli.verbs.status.health import health_of
+from lakecommit.cli.verbs.status.verb import read_status
 from lakecommit.clock import SystemClock
 from lakecommit.formats.delta.log.history import query_names
 from lakecommit.model import Epoch, Marks, Seal

@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from lakecommit.cli.health import health_of
 from lakecommit.cli.output import Output, duration, text, time
-from lakecommit.cli.standing import block, problems_of, standing_data
 from lakecommit.cli.tables import table_at
+from lakecommit.cli.verbs.status.health import health_of
+from lakecommit.cli.verbs.status.standing import block, problems_of, standing_data
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError
 from lakecommit.observing.follow import WatchedQuery, WatchedTable, Watcher

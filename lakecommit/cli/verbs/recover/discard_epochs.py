@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 
 from lakecommit.cli.hints import again, hint
 from lakecommit.cli.output import table, text
-from lakecommit.cli.recover_queries import Recovery, find_queries, ranges
 from lakecommit.cli.tables import new_id, table_at
+from lakecommit.cli.verbs.recover.queries import Recovery, find_queries, ranges
 from lakecommit.clock import Clock
 from lakecommit.committing.table import TableCommitter
 from lakecommit.epoch_ranges import parse_ranges

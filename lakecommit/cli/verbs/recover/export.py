@@ -13,8 +13,8 @@ from rich.console import Group, RenderableType
 
 from lakecommit.cli.output import size, text
 from lakecommit.cli.progress import progress_bar
-from lakecommit.cli.recover_queries import find_queries, ranges
 from lakecommit.cli.tables import table_at
+from lakecommit.cli.verbs.recover.queries import find_queries, ranges
 from lakecommit.clock import Clock
 from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput
 from lakecommit.formats.base import marks_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakecommit.cli.recover_queries import ranges
+from lakecommit.cli.verbs.recover.queries import ranges
 from lakecommit.state import layout
 from tests.lake import OTHER, QUERY
 from tests.lake.on_disk import BATCH, LakeOnDisk

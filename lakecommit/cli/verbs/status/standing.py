@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lakecommit.cli.health import Health, State
 from lakecommit.cli.output import Indented, duration, event_time, second, size, table, text
+from lakecommit.cli.verbs.status.health import Health, State
 from lakecommit.model import is_batch
 from lakecommit.observing.status import QueryStatus
 
