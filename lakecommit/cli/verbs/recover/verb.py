@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +15,16 @@ from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.hints import again
 from lakecommit.cli.output import show, size, table, text
 from lakecommit.cli.progress import progress_bar
-from lakecommit.cli.tables import table_at
+from lakecommit.cli.tables import new_id, table_at
 from lakecommit.cli.verbs.recover.discard import discard_query
 from lakecommit.cli.verbs.recover.discard_epochs import discard_epochs
 from lakecommit.cli.verbs.recover.export import export_query
-from lakecommit.cli.verbs.recover.queries import EpochFigures, QueryRecovery, Recovery, find_queries, ranges
+from lakecommit.cli.verbs.recover.remedy import remedy
 from lakecommit.clock import Clock, SystemClock
+from lakecommit.epoch_ranges import listed
 from lakecommit.model import QueryId
+from lakecommit.recovering.asked import find_queries
+from lakecommit.recovering.recovery import EpochFigures, QueryRecovery, Recovery
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
@@ -38,6 +42,9 @@ class RecoverOutput:
     @property
     def well(self) -> bool:
         return all(left.problem is None for left in self.queries)
+
+    def remedy(self, left: QueryRecovery) -> str | None:
+        return None if left.problem is None else remedy(self.location, self.table_id, left.query, left.problem)
 
     def data(self) -> dict[str, Any]:
         return {
@@ -58,7 +65,7 @@ class RecoverOutput:
             parts.append(text("nothing is left over: all that is sealed and has rows is in the table"))
         for left in self.queries:
             if left.problem is not None:
-                parts += [text(""), text(f"{left.query}: {left.problem}", "red"), text(left.remedy or "")]
+                parts += [text(""), text(f"{left.query}: {left.problem}", "red"), text(self.remedy(left) or "")]
         if not self.applied and any(left.epochs and left.problem is None for left in self.queries):
             parts += [text(""), again("nothing was changed; to do this", self.location, "--apply")]
         return Group(*parts)
@@ -70,7 +77,7 @@ class RecoverOutput:
             if epochs:
                 totals = _totals(epochs)
                 figures = (totals["files"], totals["rows"], size(totals["sizeBytes"]))
-                which = ranges([each.epoch for each in epochs])
+                which = listed([each.epoch for each in epochs])
                 rows.append((left.query, meaning, which, *figures, self._deed(left, state)))
         return rows
 
@@ -93,8 +100,8 @@ class RecoverOutput:
             **states,
             "total": _totals(left.epochs),
             "versions": list(left.versions),
-            "problem": left.problem,
-            "remedy": left.remedy,
+            "problem": None if left.problem is None else str(left.problem),
+            "remedy": self.remedy(left),
         }
 
 
@@ -118,7 +125,14 @@ async def recover(
     as_json: bool = False,
 ) -> RecoverOutput:
     """A query with a problem is left as it is, whole; the others are recovered."""
-    recovery = Recovery(store, await table_at(store, clock), clock, accepted_table_id)
+    recovery = Recovery(
+        store,
+        await table_at(store, clock),
+        clock=clock,
+        new_id=new_id,
+        random=random.random,
+        accepted_table_id=accepted_table_id,
+    )
     await recovery.open()
     found = await find_queries(store, only)
     recoveries: list[QueryRecovery] = []
