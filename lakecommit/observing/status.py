@@ -18,9 +18,16 @@ from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import TableState, marks_of
 from lakecommit.model import Epoch, Marks, QueryId, Seal, Totals, own_mark_id
 from lakecommit.progress.backlog import Backlog
-from lakecommit.state import codec, layout
-from lakecommit.state.stored import _LAST, NamedManifest, ReadState, list_sealed_epochs, read_seal, stored_queries
-from lakecommit.storage.base import Found, Get, List
+from lakecommit.state import codec
+from lakecommit.state.stored import (
+    NamedManifest,
+    ReadState,
+    list_epochs_after,
+    list_manifests,
+    read_seal,
+    stored_queries,
+)
+from lakecommit.storage.base import Found, Get
 
 # Of how many sealed epochs of a query the manifests are read.
 DETAILED_EPOCHS = 20
@@ -135,17 +142,15 @@ async def query_status(store: ReadState, query: QueryId, marks: Marks) -> QueryS
     or for the newest one where there is none; a GET for each manifest of epochs without a seal and of the first
     `DETAILED_EPOCHS` pending ones. With nothing under way that is two listings and one GET.
     """
-    epochs = await sealed_epochs(store, query, marks.own)
-    after = [epoch for epoch in epochs if marks.own is None or epoch > marks.own]
-    seals = await read_seals(store, query, after or epochs[-1:])
+    seals = await read_seals(store, query, await list_epochs_after(store, query, marks.own))
     status = status_of(query, marks, seals)
     sealed = (*status.passed, *status.pending)
     detailed = sealed[:DETAILED_EPOCHS]
     if len(sealed) > len(detailed):
-        named = await _manifests(store, query, marks.own, detailed[-1].epoch)
-        named |= await _manifests(store, query, status.newest_seal)
+        named = await list_manifests(store, query, marks.own, detailed[-1].epoch)
+        named |= await list_manifests(store, query, status.newest_seal)
     else:
-        named = await _manifests(store, query, marks.own)
+        named = await list_manifests(store, query, marks.own)
     known = {
         each.epoch: await _detailed(store, each, seals[each.epoch], named.get(each.epoch, ())) for each in detailed
     }
@@ -174,11 +179,6 @@ def status_of(query: QueryId, marks: Marks, seals: Mapping[Epoch, SealOrProblem]
         passed=tuple(each for each in staged if each.epoch <= _reached(marks)),
         problem=newest if isinstance(newest, str) and not after else None,
     )
-
-
-async def sealed_epochs(store: List, query: QueryId, own: Epoch | None) -> list[Epoch]:
-    """Epochs that have a seal, in order, from the one of the own mark on: that one is usually the newest."""
-    return await list_sealed_epochs(store, query, layout.seal_path(query, Epoch(own - 1)) if own else None)
 
 
 async def read_seals(store: Get, query: QueryId, epochs: Iterable[Epoch]) -> dict[Epoch, SealOrProblem]:
@@ -260,18 +260,3 @@ def _missing(seal: Seal, manifests: Iterable[NamedManifest]) -> list[str]:
     if not missing:
         return []
     return [f"{missing} manifests that the seal of epoch {seal.epoch} names are missing; restore them from a backup"]
-
-
-async def _manifests(
-    store: List, query: QueryId, after: Epoch | None, last: Epoch | None = None
-) -> dict[Epoch, list[NamedManifest]]:
-    """The names of the manifests of epochs after `after`, up to those of `last`."""
-    start = None if after is None else f"{layout.writers_prefix(query, after)}/{_LAST}"
-    found: dict[Epoch, list[NamedManifest]] = {}
-    async for page in store.list(layout.writers_prefix(query), start_after=start):
-        for info in page:
-            if named := layout.parse_manifest_path(info.path):
-                if last is not None and named[0].epoch > last:
-                    return found
-                found.setdefault(named[0].epoch, []).append(NamedManifest(*named, info.modified_ms))
-    return found

@@ -107,7 +107,7 @@ class QueryCleaner:
 
     def sealed(self, stored: StoredSeal) -> None:
         """A seal of the query became known: ours, or that of somebody who was first."""
-        self._links[stored.seal.epoch] = _link(stored)
+        self._links[stored.seal.epoch] = stored.link
         self._unswept[stored.seal.epoch] = stored
         while len(self._unswept) > MAX_UNSWEPT:
             # What is not remembered is read again.
@@ -309,7 +309,7 @@ class QueryCleaner:
             links.pop(epoch, None)
             self._links.pop(epoch, None)
             if stored is not None:
-                links[epoch] = _link(stored)
+                links[epoch] = stored.link
 
     async def _read_seals(self, epochs: Sequence[Epoch]) -> list[StoredSeal | None]:
         return await in_parallel(lambda epoch: find_seal(self._store, self._query, epoch), epochs)
@@ -365,7 +365,3 @@ def problem_of(clean_up: QueryCleanUp) -> Iterator[str]:
             "no file of them, and does not go back so far that it could say why; their files are kept; save them with "
             "'lakecommit recover --export', look for their rows in the table, and append what is missing"
         )
-
-
-def _link(stored: StoredSeal) -> Link:
-    return Link(stored.seal.epoch, stored.digest, stored.seal.previous)

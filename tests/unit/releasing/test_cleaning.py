@@ -8,7 +8,6 @@ import pytest
 
 from lakecommit.model import RELEASE_AGE_MS, Attempt, AttemptId, Epoch, Marks, QueryId, Seal, TaskId, Winner
 from lakecommit.releasing.standing import Standing, losers, releasable, standing_of
-from lakecommit.state.chain import Link, chained
 from lakecommit.state.stored import NamedManifest
 
 QUERY = QueryId("q")
@@ -20,10 +19,6 @@ N, P, D, S, U, X = (
     Standing.UNSEALED,
     Standing.PASSED,
 )
-
-
-def link(epoch: int, previous: int | None, digest: str = "") -> Link:
-    return Link(Epoch(epoch), (digest or f"d{epoch}").encode(), None if previous is None else f"d{previous}".encode())
 
 
 def named(task: int, attempt: str, number: int = 0) -> NamedManifest:
@@ -40,22 +35,6 @@ def seal(*winners: tuple[int, str, int]) -> Seal:
         None,
         0,
     )
-
-
-def test_the_chain_leads_from_the_newest_seal_back():
-    assert chained([]) == frozenset()
-    assert chained([link(0, None), link(1, 0), link(2, 1)]) == {0, 1, 2}
-
-
-def test_a_seal_that_was_created_again_after_its_release_is_not_in_the_chain():
-    # Epochs 0 to 3 were released; somebody who slept has put epoch 2 again.
-    assert chained([link(2, 1, "again"), link(4, 3), link(5, 4)]) == {4, 5}
-    # The same in the middle of what is not released: the digest does not match.
-    assert chained([link(3, 2), link(4, 3, "again"), link(5, 4)]) == {5}
-
-
-def test_the_chain_steps_over_epochs_that_another_sink_ran():
-    assert chained([link(5, 4), link(10, 5), link(11, 10)]) == {5, 10, 11}
 
 
 @pytest.mark.parametrize(
