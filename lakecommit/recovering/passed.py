@@ -33,8 +33,7 @@ class RecoverStore(ReadState, Delete, Protocol):
 class LeftOver:
     """What a query has sealed and lakecommit has not committed.
 
-    `pending` follow the mark. `missing` are epochs that another sink went past without running them, `repeated` those
-    that it ran itself: their rows are in the table, so that the sealed files have lost.
+    By where its epochs stand: what other sinks went past is told apart by the log, which was asked.
     """
 
     query: QueryId

@@ -12,6 +12,7 @@ from lakecommit.formats.base import TableState, WritePlan, marks_of
 from lakecommit.model import Epoch, Marks, QueryId
 from lakecommit.observing.status import query_status
 from lakecommit.progress.settings import TableSettings
+from lakecommit.progress.standing import Standing
 from lakecommit.progress.table import ChangeTable, Identity
 from lakecommit.recovering.asked import open_table
 from lakecommit.recovering.passed import LeftOver, commit_passed, left_over
@@ -26,11 +27,10 @@ MAX_LOOKS = 5
 
 @dataclass(frozen=True, slots=True)
 class EpochFigures:
-    """An epoch that is left over. `state` is `pending`, `missing`, `repeated`, or `passed` where that is not known;
-    `replaced` where somebody wrote over its version."""
+    """An epoch that is left over: PENDING, MISSING, REPEATED, or PASSED where the log was not asked; or REPLACED."""
 
     epoch: Epoch
-    state: str
+    standing: Standing
     files: int
     rows: int
     size_bytes: int
@@ -113,7 +113,7 @@ class Recovery:
             )
             settings = TableSettings(partition_columns=None, properties={}, accepted_table_id=self._accepted)
             pending = await committer.commit_pending(left.query, settings)
-            if pending is not None and any(each.state == "pending" for each in left.epochs):
+            if pending is not None and any(each.standing is Standing.PENDING for each in left.epochs):
                 versions.append(pending)
         except LakecommitError as error:
             return replace(left, versions=tuple(versions), problem=error)
@@ -129,7 +129,7 @@ class Recovery:
                 self._format.check(table, WritePlan.from_json(pending.plan), self._accepted)
             await check_present(self._store, self._format.location, [pending])
             totals = pending.totals
-            figures.append(EpochFigures(epoch, "replaced", totals.files, totals.rows, totals.size_bytes))
+            figures.append(EpochFigures(epoch, Standing.REPLACED, totals.files, totals.rows, totals.size_bytes))
         return figures
 
     async def _check(self, table: TableState, found: LeftOver) -> None:
@@ -160,8 +160,10 @@ class Recovery:
             status = await query_status(self._store, query, marks)
         except LakecommitError:
             return ()
-        staged = [*(("passed", each) for each in status.passed), *(("pending", each) for each in status.pending)]
-        return tuple(EpochFigures(each.epoch, state, each.files, each.rows, each.size_bytes) for state, each in staged)
+        return tuple(
+            EpochFigures(each.epoch, each.standing, each.files, each.rows, each.size_bytes)
+            for each in (*status.passed, *status.pending)
+        )
 
 
 def _keep_nothing(query: QueryId, epoch: Epoch, manifests: Sequence[bytes]) -> None:
@@ -170,10 +172,14 @@ def _keep_nothing(query: QueryId, epoch: Epoch, manifests: Sequence[bytes]) -> N
 
 def _epochs_of(found: LeftOver) -> tuple[EpochFigures, ...]:
     """Those with rows: an epoch without needs no snapshot, since the next mark covers it."""
-    states = (("missing", found.missing), ("repeated", found.repeated), ("pending", found.pending))
+    by_standing = (
+        (Standing.MISSING, found.missing),
+        (Standing.REPEATED, found.repeated),
+        (Standing.PENDING, found.pending),
+    )
     return tuple(
-        EpochFigures(each.epoch, state, len(each.files), each.totals.rows, each.totals.size_bytes)
-        for state, epochs in states
+        EpochFigures(each.epoch, standing, len(each.files), each.totals.rows, each.totals.size_bytes)
+        for standing, epochs in by_standing
         for each in epochs
         if each.files
     )

@@ -12,10 +12,11 @@ from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.formats.base import Holding, TableState, marks_of
 from lakecommit.listening.places import told_up_to
 from lakecommit.model import RELEASE_AGE_MS, Epoch, Marks, QueryId, Seal, own_mark_id
+from lakecommit.progress.standing import Standing, standing_of
 from lakecommit.progress.table import ReadTable
+from lakecommit.releasing.losers import losers, releasable
 from lakecommit.releasing.objects import CleanStore, NamedFiles, delete, read_files, without_the_tables
 from lakecommit.releasing.replaced import Presence, judge
-from lakecommit.releasing.standing import Standing, losers, releasable, standing_of
 from lakecommit.releasing.versions import OwnVersions
 from lakecommit.state import layout
 from lakecommit.state.chain import Link, chained

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
-from lakecommit.model import RELEASE_AGE_MS, Attempt, AttemptId, Epoch, Marks, QueryId, Seal, TaskId, Winner
-from lakecommit.releasing.standing import Standing, losers, releasable, standing_of
+from lakecommit.model import RELEASE_AGE_MS, Attempt, AttemptId, Epoch, QueryId, Seal, TaskId, Winner
+from lakecommit.progress.standing import Standing
+from lakecommit.releasing.losers import losers, releasable
 from lakecommit.state.stored import NamedManifest
 
 QUERY = QueryId("q")
@@ -35,26 +34,6 @@ def seal(*winners: tuple[int, str, int]) -> Seal:
         None,
         0,
     )
-
-
-@pytest.mark.parametrize(
-    ("epoch", "mark", "own", "sealed", "chained", "expected"),
-    [
-        (5, None, None, False, False, N),
-        (5, None, None, True, True, P),
-        (5, 4, 4, False, False, N),
-        (5, 4, 4, True, True, P),
-        (5, 4, 4, True, False, P),
-        (5, 5, 5, True, True, D),
-        (5, 9, 5, True, True, D),
-        (5, 9, 4, True, True, X),
-        (5, 9, None, True, True, X),
-        (5, 5, 5, True, False, S),
-        (5, 9, 9, False, False, U),
-    ],
-)
-def test_where_an_epoch_stands(epoch, mark, own, sealed, chained, expected):
-    assert standing_of(Epoch(epoch), Marks(mark, own), sealed=sealed, chained=chained) is expected
 
 
 def test_who_has_lost():
@@ -95,7 +74,7 @@ def test_whatever_stands_where_the_newest_seal_and_what_is_not_done_stay():
             assert released == sorted(released)
             assert all(epochs[epoch] in (D, S) and epoch not in young for epoch in released)
             done = [epoch for epoch in released if epochs[epoch] is D]
-            chain = [epoch for epoch in epochs if epochs[epoch] in (P, D, X)]
+            chain = [epoch for epoch in epochs if epochs[epoch] not in (N, S, U)]
             assert done == chain[: len(done)], "oldest first, without gaps"
             assert len(done) < len(chain) or not chain
             assert all(committed is not None and epoch <= committed for epoch in done)

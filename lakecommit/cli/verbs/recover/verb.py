@@ -23,6 +23,7 @@ from lakecommit.cli.verbs.recover.remedy import remedy
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.epoch_ranges import listed
 from lakecommit.model import QueryId
+from lakecommit.progress.standing import Standing
 from lakecommit.recovering.asked import find_queries
 from lakecommit.recovering.recovery import EpochFigures, QueryRecovery, Recovery
 from lakecommit.storage.base import Store
@@ -72,32 +73,32 @@ class RecoverOutput:
 
     def _rows(self, left: QueryRecovery) -> list[tuple[object, ...]]:
         rows: list[tuple[object, ...]] = []
-        for state, meaning in _STATES.items():
-            epochs = [each for each in left.epochs if each.state == state]
+        for standing, meaning in _MEANINGS.items():
+            epochs = [each for each in left.epochs if each.standing is standing]
             if epochs:
                 totals = _totals(epochs)
                 figures = (totals["files"], totals["rows"], size(totals["sizeBytes"]))
                 which = listed([each.epoch for each in epochs])
-                rows.append((left.query, meaning, which, *figures, self._deed(left, state)))
+                rows.append((left.query, meaning, which, *figures, self._deed(left, standing)))
         return rows
 
-    def _deed(self, left: QueryRecovery, state: str) -> object:
+    def _deed(self, left: QueryRecovery, standing: Standing) -> object:
         if left.problem is not None:
             return text("not recovered" if not left.versions else "recovered in part", "red")
         if not self.applied:
-            return "its files would be deleted" if state == "repeated" else "would be committed"
-        if state == "repeated":
+            return "its files would be deleted" if standing is Standing.REPEATED else "would be committed"
+        if standing is Standing.REPEATED:
             return text("its files are deleted", "green")
         versions = " and ".join(str(version) for version in left.versions)
         return text(f"committed in version {versions}" if versions else "committed by somebody else meanwhile", "green")
 
     def _query_data(self, left: QueryRecovery) -> dict[str, Any]:
-        states = {state: [_epoch_data(each) for each in left.epochs if each.state == state] for state in _STATES}
+        epochs = {at.value: [_epoch_data(each) for each in left.epochs if each.standing is at] for at in _MEANINGS}
         return {
             "query": left.query,
             "mark": left.marks.mark,
             "ownMark": left.marks.own,
-            **states,
+            **epochs,
             "total": _totals(left.epochs),
             "versions": list(left.versions),
             "problem": None if left.problem is None else str(left.problem),
@@ -106,12 +107,12 @@ class RecoverOutput:
 
 
 _COLUMNS = ("query", "left over", "epochs", "#files", "#rows", "#bytes", "")
-_STATES = {
-    "replaced": "replaced: another writer wrote over its version",
-    "missing": "missing: another sink went past it",
-    "repeated": "repeated: another sink ran it itself",
-    "passed": "another sink went past it",
-    "pending": "pending",
+_MEANINGS = {
+    Standing.REPLACED: "replaced: another writer wrote over its version",
+    Standing.MISSING: "missing: another sink went past it",
+    Standing.REPEATED: "repeated: another sink ran it itself",
+    Standing.PASSED: "another sink went past it",
+    Standing.PENDING: "pending",
 }
 
 
