@@ -42,10 +42,9 @@ class StagedEpoch:
     """An epoch with files that no snapshot of lakecommit holds: it is PASSED, PENDING or OPEN.
 
     Of a sealed epoch, the figures are those of the winners, as its seal has them; of an OPEN one they are those of all
-    attempts. `lost_files` counts the files of attempts that the seal does not name. Where
-    the manifests of a sealed epoch were not read, `attempts` is None and `lost_files` is 0. `written_ms` is when the
-    newest manifest of an OPEN epoch was stored. `problem` says why the figures are not complete, or the epoch
-    cannot be committed.
+    attempts. `lost_files` counts the files of attempts that the seal does not name. Where the manifests of a sealed
+    epoch were not read, `attempts` is None and `lost_files` is 0. `written_ms` is when the newest manifest of an OPEN
+    epoch was stored. `problem` says why the figures are not complete, or the epoch cannot be committed.
     """
 
     epoch: Epoch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from lakecommit.clock import Clock
@@ -38,13 +38,17 @@ class DiscardStore(CleanStore, Create, Protocol):
 @dataclass(frozen=True, slots=True)
 class Discarding:
     """What giving up a query would drop: `epochs` that are not in the table, the files that the log does not name, and
-    how many manifests and seals. `young_ms` is when it last wrote a manifest, None where that is long ago."""
+    how many manifests and seals.
 
-    epochs: tuple[Epoch, ...]
-    lost: NamedFiles
-    manifests: int
-    seals: int
-    young_ms: int | None
+    `young_ms` is when it last wrote a manifest, None where that is long ago. Where it is not, nothing else is known:
+    nobody may discard it.
+    """
+
+    epochs: tuple[Epoch, ...] = ()
+    lost: NamedFiles = field(default_factory=NamedFiles)
+    manifests: int = 0
+    seals: int = 0
+    young_ms: int | None = None
 
 
 async def survey_discard(store: CleanStore, table_format: ReadTable, query: QueryId, now_ms: int) -> Discarding:
@@ -52,6 +56,8 @@ async def survey_discard(store: CleanStore, table_format: ReadTable, query: Quer
     sealed = await list_sealed_epochs(store, query)
     by_epoch = await list_manifests(store, query)
     manifests = [named for group in by_epoch.values() for named in group]
+    if young := [named.modified_ms for named in manifests if not named.is_old(now_ms)]:
+        return Discarding(young_ms=max(young))
     lost = await without_the_tables(table_format, await read_files(store, manifests))
     marks = marks_of(await table_format.open(), query)
     # An epoch that was begun and never sealed gets a seal of its own, which is then the newest.
@@ -61,7 +67,6 @@ async def survey_discard(store: CleanStore, table_format: ReadTable, query: Quer
         lost=lost,
         manifests=len(manifests) - len(lost.damaged),
         seals=0 if lost.damaged else sum(epoch != newest for epoch in sealed),
-        young_ms=max((named.modified_ms for named in manifests if not named.is_old(now_ms)), default=None),
     )
 
 
