@@ -13,18 +13,14 @@ MOST_EPOCHS = 1_000_000
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
 
-def runs(epochs: Collection[int]) -> list[str]:
-    """`3-5` and `9` for 3, 4, 5 and 9."""
-    found = [
-        [number for _, number in run]
-        for _, run in groupby(enumerate(sorted(epochs)), key=lambda numbered: numbered[1] - numbered[0])
-    ]
-    return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found]
+def listed(epochs: Collection[int]) -> str:
+    """`3-5, 9` for 3, 4, 5 and 9: to be read."""
+    return ", ".join(_runs(epochs))
 
 
 def ranges(epochs: Collection[int]) -> str:
-    """In one word, as the command line takes it."""
-    return ",".join(runs(epochs))
+    """The same in one word, as the command line takes it."""
+    return ",".join(_runs(epochs))
 
 
 def parse_ranges(text: str) -> frozenset[Epoch]:
@@ -37,3 +33,12 @@ def parse_ranges(text: str) -> frozenset[Epoch]:
             raise InvalidInput(f"{text!r} is no list of epochs; write them as 3-5,9")
         found.update(Epoch(number) for number in range(first, last + 1))
     return frozenset(found)
+
+
+def _runs(epochs: Collection[int]) -> list[str]:
+    """`3-5` and `9` for 3, 4, 5 and 9."""
+    found = [
+        [number for _, number in run]
+        for _, run in groupby(enumerate(sorted(epochs)), key=lambda numbered: numbered[1] - numbered[0])
+    ]
+    return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lakecommit.model import Epoch
 
@@ -26,3 +27,9 @@ def chained(links: Iterable[Link]) -> frozenset[Epoch]:
             reached.append(link.epoch)
             expected = link.previous
     return frozenset(reached)
+
+
+def first_break(links: Sequence[Link]) -> tuple[Link, Link] | None:
+    """The first two neighbours, in order, of which the later does not carry the digest of the one before; None where
+    all are one chain."""
+    return next((pair for pair in pairwise(links) if pair[1].previous != pair[0].digest), None)

@@ -26,6 +26,7 @@ from lakecommit.model import (
     is_batch,
 )
 from lakecommit.state import codec, layout
+from lakecommit.state.chain import Link
 from lakecommit.storage.base import Found, Get, GetRange, List
 
 # Sorts after every name that lakecommit gives.
@@ -42,6 +43,10 @@ class StoredSeal:
 
     seal: Seal
     digest: bytes
+
+    @property
+    def link(self) -> Link:
+        return Link(self.seal.epoch, self.digest, self.seal.previous)
 
     def as_sealed_epoch(self) -> SealedEpoch:
         seal = self.seal
@@ -92,10 +97,11 @@ class ManifestMissing(CorruptState):
         self.epoch = epoch
 
 
-async def list_sealed_epochs(store: List, query: QueryId, start_after: str | None = None) -> list[Epoch]:
-    """Epochs that have a seal, in order, those after the path `start_after`."""
+async def list_sealed_epochs(store: List, query: QueryId, after: Epoch | None = None) -> list[Epoch]:
+    """Epochs that have a seal, in order, those after `after`."""
     epochs = []
-    async for page in store.list(layout.seals_prefix(query), start_after=start_after):
+    start = None if after is None else layout.seal_path(query, after)
+    async for page in store.list(layout.seals_prefix(query), start_after=start):
         for info in page:
             parsed = layout.parse_seal_path(info.path)
             if parsed is not None:
@@ -103,11 +109,19 @@ async def list_sealed_epochs(store: List, query: QueryId, start_after: str | Non
     return epochs
 
 
+async def list_epochs_after(store: List, query: QueryId, own: Epoch | None) -> list[Epoch]:
+    """Epochs after the own mark that have a seal, in order; where there is none, the one of the own mark, which is
+    usually the newest. One listing."""
+    return _after(own, await list_sealed_epochs(store, query, Epoch(own - 1) if own else None))
+
+
 async def epochs_after(store: List, query: QueryId, own: Epoch | None) -> list[Epoch]:
-    """Epochs after the own mark that have a seal, in order; where there is none, the newest that has one."""
-    # The one of the own mark is usually the newest.
-    epochs = await list_sealed_epochs(store, query, layout.seal_path(query, Epoch(own - 1))) if own else []
-    epochs = epochs or await list_sealed_epochs(store, query)
+    """The same; where that of the own mark has none either, the newest that has one. That is another listing."""
+    found = await list_epochs_after(store, query, own)
+    return found or (_after(own, await list_sealed_epochs(store, query)) if own else [])
+
+
+def _after(own: Epoch | None, epochs: list[Epoch]) -> list[Epoch]:
     return [epoch for epoch in epochs if own is None or epoch > own] or epochs[-1:]
 
 
@@ -207,13 +221,19 @@ class NamedManifest:
         return now_ms - self.modified_ms > RELEASE_AGE_MS
 
 
-async def list_manifests(store: List, query: QueryId) -> dict[Epoch, list[NamedManifest]]:
-    """All manifests of `query` by epoch, in order. Names that are not of this grammar are nobody's to touch."""
+async def list_manifests(
+    store: List, query: QueryId, after: Epoch | None = None, last: Epoch | None = None
+) -> dict[Epoch, list[NamedManifest]]:
+    """The manifests of `query` by epoch, in order, of epochs after `after` and up to `last`. Names that are not of this
+    grammar are nobody's to touch."""
+    start = None if after is None else f"{layout.writers_prefix(query, after)}/{_LAST}"
     found: dict[Epoch, list[NamedManifest]] = {}
-    async for page in store.list(layout.writers_prefix(query)):
+    async for page in store.list(layout.writers_prefix(query), start_after=start):
         for info in page:
             if parsed := layout.parse_manifest_path(info.path):
                 attempt, number = parsed
+                if last is not None and attempt.epoch > last:
+                    return found
                 found.setdefault(attempt.epoch, []).append(NamedManifest(attempt, number, info.modified_ms))
     return found
 

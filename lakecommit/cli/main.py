@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import pkgutil
 from importlib import import_module
 
 import click
 
+from lakecommit.cli import verbs
 from lakecommit.errors import LakecommitError
-
-# Each verb is imported when it is asked for: `status` must not wait for Spark.
-VERBS: Mapping[str, str] = {
-    "clean": "lakecommit.cli.clean",
-    "demo": "lakecommit.cli.demo",
-    "doctor": "lakecommit.cli.doctor",
-    "explain": "lakecommit.cli.explain",
-    "history": "lakecommit.cli.history",
-    "inspect": "lakecommit.cli.inspect",
-    "recover": "lakecommit.cli.recover",
-    "status": "lakecommit.cli.status",
-}
 
 
 class Verbs(click.Group):
-    """Finds a verb as the `command` of its module, and turns our own errors into one message and exit code 1."""
+    """Finds a verb as the `command` of its module in `verbs`; turns our own errors into one message and exit code 1.
+
+    A module is imported when its verb is asked for, and all of them to list the verbs: none imports Spark at its top.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(VERBS)
+        return sorted(module.name for module in pkgutil.iter_modules(verbs.__path__))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        if cmd_name not in self.list_commands(ctx):
             return None
-        command = import_module(VERBS[cmd_name]).command
+        command = import_module(f"{verbs.__name__}.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -146,12 +146,12 @@ async def _left(place: Place) -> LeftByAKill:
     store = place.store()
     queries = await queries_of(store, await table_in(store))
     pending = [epoch for query in queries for epoch in query.pending]
-    unsealed = [epoch for query in queries for epoch in query.unsealed]
-    newest = [epoch.epoch for epoch in (*pending, *unsealed)]
+    begun = [epoch for query in queries for epoch in query.open]
+    newest = [epoch.epoch for epoch in (*pending, *begun)]
     marks = [query.marks.mark for query in queries if query.marks.mark is not None]
     return LeftByAKill(
         epoch=max([*newest, *marks], default=0),
         pending_epochs=len(pending),
         pending_rows=sum(epoch.rows for epoch in pending),
-        staged_files=sum(epoch.files for epoch in unsealed) + sum(epoch.lost_files for epoch in pending),
+        staged_files=sum(epoch.files for epoch in begun) + sum(epoch.lost_files for epoch in pending),
     )

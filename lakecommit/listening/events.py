@@ -15,9 +15,8 @@ from lakecommit.listening.places import BEFORE_ALL
 from lakecommit.model import Epoch, Pending, QueryId, Seal, Totals
 from lakecommit.progress.observer import Snapshot
 from lakecommit.restarting.replay import WINDOW_FILES
-from lakecommit.state import layout
 from lakecommit.state.chain import Link, chained
-from lakecommit.state.stored import ManifestMissing, ReadState, StoredSeal, find_seal, list_sealed_epochs, read_pending
+from lakecommit.state.stored import ManifestMissing, ReadState, find_seal, list_sealed_epochs, read_pending
 
 EPOCHS_PER_EVENT = 1000
 _BEGINNING = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -105,7 +104,7 @@ async def counted(store: ReadState, query: QueryId, after: Epoch, end: Epoch) ->
 
     At or before the mark a seal counts only if the newest one leads to it.
     """
-    epochs = await list_sealed_epochs(store, query, None if after < 0 else layout.seal_path(query, after))
+    epochs = await list_sealed_epochs(store, query, None if after < 0 else after)
     links = [link for link in await in_parallel(partial(_link, store, query), epochs) if link is not None]
     reached = chained(links)
     return Counted(end, tuple(link for link in links if link.epoch in reached and link.epoch <= end))
@@ -128,8 +127,8 @@ async def _find_pending(store: ReadState, seal: Seal) -> Pending | ManifestMissi
 
 async def _link(store: ReadState, query: QueryId, epoch: Epoch) -> Link | None:
     """None where it went away since it was listed."""
-    stored: StoredSeal | None = await find_seal(store, query, epoch)
-    return None if stored is None else Link(epoch, stored.digest, stored.seal.previous)
+    stored = await find_seal(store, query, epoch)
+    return None if stored is None else stored.link
 
 
 def _few(seals: Sequence[Seal]) -> Sequence[Seal]:

@@ -11,8 +11,8 @@ from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import ContradictoryState, InvalidInput
 from lakecommit.formats.base import TableFormat, TableState, marks_of
 from lakecommit.model import Epoch, QueryId, Seal, own_mark_id
-from lakecommit.observing.status import QueryStatus, read_seals, sealed_epochs, snapshot_ms_of, status_of
-from lakecommit.state.stored import ReadState, stored_queries
+from lakecommit.observing.status import QueryStatus, read_seals, snapshot_ms_of, status_of
+from lakecommit.state.stored import ReadState, list_epochs_after, stored_queries
 
 # How often it is asked whether queries have begun or are gone.
 QUERIES_EVERY_MS = 10_000
@@ -105,8 +105,7 @@ class Watcher:
         seen = self._seen
         marks = marks_of(seen.table, query)
         known = seen.watched.get(query) or _SeenQuery(marks_of(seen.first, query).own)
-        epochs = await sealed_epochs(self._store, query, known.own)
-        wanted = [epoch for epoch in epochs if known.own is None or epoch > known.own] or epochs[-1:]
+        wanted = await list_epochs_after(self._store, query, known.own)
         read = await read_seals(self._store, query, (epoch for epoch in wanted if epoch not in known.seals))
         seals = {epoch: read[epoch] if epoch in read else known.seals[epoch] for epoch in wanted}
         # Damaged ones are read again: somebody may restore them.

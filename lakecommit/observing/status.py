@@ -18,9 +18,17 @@ from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import TableState, marks_of
 from lakecommit.model import Epoch, Marks, QueryId, Seal, Totals, own_mark_id
 from lakecommit.progress.backlog import Backlog
-from lakecommit.state import codec, layout
-from lakecommit.state.stored import _LAST, NamedManifest, ReadState, list_sealed_epochs, read_seal, stored_queries
-from lakecommit.storage.base import Found, Get, List
+from lakecommit.progress.standing import Standing, standing_of
+from lakecommit.state import codec
+from lakecommit.state.stored import (
+    NamedManifest,
+    ReadState,
+    list_epochs_after,
+    list_manifests,
+    read_seal,
+    stored_queries,
+)
+from lakecommit.storage.base import Found, Get
 
 # Of how many sealed epochs of a query the manifests are read.
 DETAILED_EPOCHS = 20
@@ -31,16 +39,16 @@ SealOrProblem = Seal | str
 
 @dataclass(frozen=True, slots=True)
 class StagedEpoch:
-    """An epoch with files that no snapshot holds.
+    """An epoch with files that no snapshot of lakecommit holds: it is PASSED, PENDING or OPEN.
 
-    Of a sealed epoch, the figures are those of the winners, as its seal has them; of one without a seal (`sealed_ms` is
-    None) they are those of all attempts. `lost_files` counts the files of attempts that the seal does not name. Where
-    the manifests of a sealed epoch were not read, `attempts` is None and `lost_files` is 0. `written_ms` is when the
-    newest manifest of an epoch without a seal was stored. `problem` says why the figures are not complete, or the epoch
-    cannot be committed.
+    Of a sealed epoch, the figures are those of the winners, as its seal has them; of an OPEN one they are those of all
+    attempts. `lost_files` counts the files of attempts that the seal does not name. Where the manifests of a sealed
+    epoch were not read, `attempts` is None and `lost_files` is 0. `written_ms` is when the newest manifest of an OPEN
+    epoch was stored. `problem` says why the figures are not complete, or the epoch cannot be committed.
     """
 
     epoch: Epoch
+    standing: Standing
     sealed_ms: int | None
     attempts: int | None
     files: int
@@ -53,7 +61,7 @@ class StagedEpoch:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """One query. `passed` are sealed epochs with rows that somebody else's sink went past.
+    """One query. `staged` are its epochs in order; of those that are sealed, the ones with rows.
 
     `newest` is the newest seal, None where there is none or where it cannot be read; `problem` says why, where the
     epoch is not among those that follow. A query without marks and seals is either a batch write or a stream that has
@@ -65,9 +73,7 @@ class QueryStatus:
     marks: Marks
     newest_seal: Epoch | None
     newest: Seal | None
-    pending: tuple[StagedEpoch, ...]
-    passed: tuple[StagedEpoch, ...]
-    unsealed: tuple[StagedEpoch, ...] = ()
+    staged: tuple[StagedEpoch, ...] = ()
     problem: str | None = None
     snapshot_ms: int | None = None
     name: str | None = None
@@ -80,12 +86,20 @@ class QueryStatus:
     @property
     def active_ms(self) -> int | None:
         """The last sign of life: a manifest of an epoch that is open, a seal or a snapshot."""
-        signs = (self.sealed_ms, self.snapshot_ms, *(each.written_ms for each in self.unsealed))
+        signs = (self.sealed_ms, self.snapshot_ms, *(each.written_ms for each in self.open))
         return max((sign for sign in signs if sign is not None), default=None)
 
     @property
-    def staged(self) -> tuple[StagedEpoch, ...]:
-        return (*self.passed, *self.pending, *self.unsealed)
+    def passed(self) -> tuple[StagedEpoch, ...]:
+        return self._that_are(Standing.PASSED)
+
+    @property
+    def pending(self) -> tuple[StagedEpoch, ...]:
+        return self._that_are(Standing.PENDING)
+
+    @property
+    def open(self) -> tuple[StagedEpoch, ...]:
+        return self._that_are(Standing.OPEN)
 
     @property
     def never_sealed(self) -> bool:
@@ -114,6 +128,9 @@ class QueryStatus:
         sealed_ms = next((each.sealed_ms for each in self.pending if each.sealed_ms is not None), None)
         return None if sealed_ms is None else max(0, now_ms - sealed_ms)
 
+    def _that_are(self, standing: Standing) -> tuple[StagedEpoch, ...]:
+        return tuple(each for each in self.staged if each.standing is standing)
+
 
 async def queries_of(store: ReadState, table: TableState | None) -> list[QueryStatus]:
     """Every query that has state below the table, ordered by name. `table` is None where there is no table."""
@@ -135,27 +152,22 @@ async def query_status(store: ReadState, query: QueryId, marks: Marks) -> QueryS
     or for the newest one where there is none; a GET for each manifest of epochs without a seal and of the first
     `DETAILED_EPOCHS` pending ones. With nothing under way that is two listings and one GET.
     """
-    epochs = await sealed_epochs(store, query, marks.own)
-    after = [epoch for epoch in epochs if marks.own is None or epoch > marks.own]
-    seals = await read_seals(store, query, after or epochs[-1:])
+    seals = await read_seals(store, query, await list_epochs_after(store, query, marks.own))
     status = status_of(query, marks, seals)
-    sealed = (*status.passed, *status.pending)
+    sealed = status.staged
     detailed = sealed[:DETAILED_EPOCHS]
     if len(sealed) > len(detailed):
-        named = await _manifests(store, query, marks.own, detailed[-1].epoch)
-        named |= await _manifests(store, query, status.newest_seal)
+        named = await list_manifests(store, query, marks.own, detailed[-1].epoch)
+        named |= await list_manifests(store, query, status.newest_seal)
     else:
-        named = await _manifests(store, query, marks.own)
+        named = await list_manifests(store, query, marks.own)
     known = {
         each.epoch: await _detailed(store, each, seals[each.epoch], named.get(each.epoch, ())) for each in detailed
     }
-    unsealed = [epoch for epoch in sorted(named) if epoch not in seals and epoch > _reached(marks)]
-    return replace(
-        status,
-        pending=tuple(known.get(each.epoch, each) for each in status.pending),
-        passed=tuple(known.get(each.epoch, each) for each in status.passed),
-        unsealed=tuple([await _unsealed_epoch(store, epoch, named[epoch]) for epoch in unsealed]),
-    )
+    unsealed = [epoch for epoch in sorted(named) if epoch not in seals]
+    begun = [epoch for epoch in unsealed if _standing(epoch, marks, sealed=False) is Standing.OPEN]
+    in_work = [await _open_epoch(store, epoch, named[epoch]) for epoch in begun]
+    return replace(status, staged=(*(known.get(each.epoch, each) for each in sealed), *in_work))
 
 
 def status_of(query: QueryId, marks: Marks, seals: Mapping[Epoch, SealOrProblem]) -> QueryStatus:
@@ -164,21 +176,15 @@ def status_of(query: QueryId, marks: Marks, seals: Mapping[Epoch, SealOrProblem]
     newest = None if newest_seal is None else seals[newest_seal]
     after = [(epoch, seal) for epoch, seal in seals.items() if marks.own is None or epoch > marks.own]
     # A sealed epoch without rows needs no snapshot of its own: the next one's mark covers it.
-    staged = [_sealed_epoch(epoch, seal) for epoch, seal in after if isinstance(seal, str) or seal.totals.files]
+    staged = [(epoch, seal) for epoch, seal in after if isinstance(seal, str) or seal.totals.files]
     return QueryStatus(
         id=query,
         marks=marks,
         newest_seal=newest_seal,
         newest=newest if isinstance(newest, Seal) else None,
-        pending=tuple(each for each in staged if each.epoch > _reached(marks)),
-        passed=tuple(each for each in staged if each.epoch <= _reached(marks)),
+        staged=tuple(_sealed_epoch(epoch, _standing(epoch, marks, sealed=True), seal) for epoch, seal in staged),
         problem=newest if isinstance(newest, str) and not after else None,
     )
-
-
-async def sealed_epochs(store: List, query: QueryId, own: Epoch | None) -> list[Epoch]:
-    """Epochs that have a seal, in order, from the one of the own mark on: that one is usually the newest."""
-    return await list_sealed_epochs(store, query, layout.seal_path(query, Epoch(own - 1)) if own else None)
 
 
 async def read_seals(store: Get, query: QueryId, epochs: Iterable[Epoch]) -> dict[Epoch, SealOrProblem]:
@@ -194,15 +200,16 @@ async def read_seals(store: Get, query: QueryId, epochs: Iterable[Epoch]) -> dic
     return dict(zip(epochs, await in_parallel(read, epochs), strict=True))
 
 
-def _reached(marks: Marks) -> int:
-    return max((epoch for epoch in (marks.mark, marks.own) if epoch is not None), default=-1)
+def _standing(epoch: Epoch, marks: Marks, *, sealed: bool) -> Standing:
+    """Of an epoch after the own mark. Its seal is taken for chained: who commits it checks that."""
+    return standing_of(epoch, marks, sealed=sealed, chained=True)
 
 
-def _sealed_epoch(epoch: Epoch, seal: SealOrProblem) -> StagedEpoch:
+def _sealed_epoch(epoch: Epoch, standing: Standing, seal: SealOrProblem) -> StagedEpoch:
     if isinstance(seal, str):
-        return StagedEpoch(epoch, None, None, 0, 0, 0, problem=seal)
+        return StagedEpoch(epoch, standing, None, None, 0, 0, 0, problem=seal)
     totals = seal.totals
-    return StagedEpoch(epoch, seal.sealed_ms, None, totals.files, totals.rows, totals.size_bytes)
+    return StagedEpoch(epoch, standing, seal.sealed_ms, None, totals.files, totals.rows, totals.size_bytes)
 
 
 async def _detailed(
@@ -224,13 +231,15 @@ async def _detailed(
     return replace(epoch, attempts=_attempts(manifests), lost_files=lost_files, problem="; ".join(problems) or None)
 
 
-async def _unsealed_epoch(store: Get, epoch: Epoch, manifests: Sequence[NamedManifest]) -> StagedEpoch:
+async def _open_epoch(store: Get, epoch: Epoch, manifests: Sequence[NamedManifest]) -> StagedEpoch:
     counted = await _count(store, manifests)
     totals = sum((each for each in counted if isinstance(each, Totals)), Totals())
     problem = "; ".join(each for each in counted if isinstance(each, str)) or None
     figures = (totals.files, totals.rows, totals.size_bytes)
     written_ms = max(named.modified_ms for named in manifests)
-    return StagedEpoch(epoch, None, _attempts(manifests), *figures, problem=problem, written_ms=written_ms)
+    return StagedEpoch(
+        epoch, Standing.OPEN, None, _attempts(manifests), *figures, problem=problem, written_ms=written_ms
+    )
 
 
 async def _count(store: Get, manifests: Sequence[NamedManifest]) -> list[Totals | str]:
@@ -260,18 +269,3 @@ def _missing(seal: Seal, manifests: Iterable[NamedManifest]) -> list[str]:
     if not missing:
         return []
     return [f"{missing} manifests that the seal of epoch {seal.epoch} names are missing; restore them from a backup"]
-
-
-async def _manifests(
-    store: List, query: QueryId, after: Epoch | None, last: Epoch | None = None
-) -> dict[Epoch, list[NamedManifest]]:
-    """The names of the manifests of epochs after `after`, up to those of `last`."""
-    start = None if after is None else f"{layout.writers_prefix(query, after)}/{_LAST}"
-    found: dict[Epoch, list[NamedManifest]] = {}
-    async for page in store.list(layout.writers_prefix(query), start_after=start):
-        for info in page:
-            if named := layout.parse_manifest_path(info.path):
-                if last is not None and named[0].epoch > last:
-                    return found
-                found.setdefault(named[0].epoch, []).append(NamedManifest(*named, info.modified_ms))
-    return found

@@ -12,10 +12,11 @@ from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.formats.base import Holding, TableState, marks_of
 from lakecommit.listening.places import told_up_to
 from lakecommit.model import RELEASE_AGE_MS, Epoch, Marks, QueryId, Seal, own_mark_id
+from lakecommit.progress.standing import Standing, standing_of
 from lakecommit.progress.table import ReadTable
+from lakecommit.releasing.losers import losers, releasable
 from lakecommit.releasing.objects import CleanStore, NamedFiles, delete, read_files, without_the_tables
 from lakecommit.releasing.replaced import Presence, judge
-from lakecommit.releasing.standing import Standing, losers, releasable, standing_of
 from lakecommit.releasing.versions import OwnVersions
 from lakecommit.state import layout
 from lakecommit.state.chain import Link, chained
@@ -107,7 +108,7 @@ class QueryCleaner:
 
     def sealed(self, stored: StoredSeal) -> None:
         """A seal of the query became known: ours, or that of somebody who was first."""
-        self._links[stored.seal.epoch] = _link(stored)
+        self._links[stored.seal.epoch] = stored.link
         self._unswept[stored.seal.epoch] = stored
         while len(self._unswept) > MAX_UNSWEPT:
             # What is not remembered is read again.
@@ -309,7 +310,7 @@ class QueryCleaner:
             links.pop(epoch, None)
             self._links.pop(epoch, None)
             if stored is not None:
-                links[epoch] = _link(stored)
+                links[epoch] = stored.link
 
     async def _read_seals(self, epochs: Sequence[Epoch]) -> list[StoredSeal | None]:
         return await in_parallel(lambda epoch: find_seal(self._store, self._query, epoch), epochs)
@@ -365,7 +366,3 @@ def problem_of(clean_up: QueryCleanUp) -> Iterator[str]:
             "no file of them, and does not go back so far that it could say why; their files are kept; save them with "
             "'lakecommit recover --export', look for their rows in the table, and append what is missing"
         )
-
-
-def _link(stored: StoredSeal) -> Link:
-    return Link(stored.seal.epoch, stored.digest, stored.seal.previous)

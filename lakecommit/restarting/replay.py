@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Protocol
 
 from lakecommit.commands import command
@@ -19,6 +18,7 @@ from lakecommit.model import AttemptId, Epoch, Marks, Pending, QueryId, Seal, Se
 from lakecommit.progress.epochs import check_dense
 from lakecommit.progress.table import Identity
 from lakecommit.restarting.made_anew import another_table
+from lakecommit.state.chain import first_break
 from lakecommit.state.stored import (
     ReadState,
     Staged,
@@ -87,7 +87,7 @@ async def replay(
         raise await another_table(
             store, table_format.location, identity.table_id, query, refused.table_id, await seals.whole(pending)
         )
-    _check_chain(stored)
+    _check_chain(query, stored)
     passed = await seals.whole(after[: len(after) - len(pending)])
     await check_not_passed(store, table_format, query, marks, passed)
     sealed = tuple(each.as_sealed_epoch() for each in pending)
@@ -236,14 +236,14 @@ async def check_not_passed(
         )
 
 
-def _check_chain(stored: Sequence[StoredSeal]) -> None:
-    for before, after in pairwise(stored):
-        if after.seal.previous != before.digest:
-            raise ContradictoryState(
-                f"the seal of epoch {after.seal.epoch} of query {after.seal.query} does not follow the one of epoch "
-                f"{before.seal.epoch}: state of two histories lies in one place; nothing was committed; restore the "
-                "state under _lakecommit from one backup"
-            )
+def _check_chain(query: QueryId, stored: Sequence[StoredSeal]) -> None:
+    if pair := first_break([each.link for each in stored]):
+        before, after = pair
+        raise ContradictoryState(
+            f"the seal of epoch {after.epoch} of query {query} does not follow the one of epoch {before.epoch}: state "
+            "of two histories lies in one place; nothing was committed; restore the state under _lakecommit from one "
+            "backup"
+        )
 
 
 def _check_mark_not_missing(

@@ -21,8 +21,8 @@ NAMES = frozenset({"txns", "txn_id", "txn_times", "commit_info", "operation_para
 # Where a word is not the log's.
 ALLOWED = {
     # What `lakecommit history --json` calls it, which programs read.
-    ("lakecommit.cli.history", "operationParameters"),
-    ("lakecommit.cli.history", "txnId"),
+    ("lakecommit.cli.verbs.history", "operationParameters"),
+    ("lakecommit.cli.verbs.history", "txnId"),
     # A parameter and a field that hold the options `txnAppId` and `txnVersion`.
     ("lakecommit.releasing.batch_versions", "txn"),
     ("lakecommit.service.dispatch", "txn"),

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
+from lakecommit.progress.standing import Standing
 from lakecommit.releasing import batches, objects, table
 from lakecommit.releasing import query as queries
-from lakecommit.releasing import standing as cleaning
 from lakecommit.state import stored
 from lakecommit.state.stored import list_manifests, list_sealed_epochs
 
@@ -39,7 +39,7 @@ def losers_deleted_before_the_seal() -> Iterator[None]:
 def release_before_coverage() -> Iterator[None]:
     def releasable(standings: Any, committed: Any, young: Any) -> Any:
         released = real(standings, committed, young)
-        done = [epoch for epoch, at in standings.items() if at is cleaning.Standing.DONE]
+        done = [epoch for epoch, at in standings.items() if at is Standing.DONE]
         newest = max(done, default=None)
         due = newest is not None and committed is not None and newest <= committed and newest not in young
         return [*released, newest] if due and released == sorted(done)[:-1] else released
@@ -126,7 +126,7 @@ def seals_read_before_the_mark_by_a_cleaner() -> Iterator[None]:
         return seen[id(store), query]
 
     def losers(standing: Any, seal: Any, manifests: Any) -> Any:
-        return list(manifests) if standing is cleaning.Standing.UNSEALED else real_losers(standing, seal, manifests)
+        return list(manifests) if standing is Standing.UNSEALED else real_losers(standing, seal, manifests)
 
     async def everything(table_format: Any, found: Any) -> Any:
         return found

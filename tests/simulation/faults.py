@@ -27,7 +27,6 @@ from lakecommit.model import Marks
 from lakecommit.progress import epochs as committer
 from lakecommit.restarting import reader, replay
 from lakecommit.sealing import sealer as sealing
-from lakecommit.state import layout
 from lakecommit.state import stored as stored_epochs
 from lakecommit.state.layout import manifest_path
 from lakecommit.storage.base import Unknown
@@ -148,11 +147,11 @@ def seals_read_before_the_mark() -> Iterator[None]:
         finally:
             seen.reset(token)
 
-    async def listed(store: Any, query: Any, start_after: Any = None) -> Any:
+    async def listed(store: Any, query: Any, after: Any = None) -> Any:
         found = seen.get()
         if found is None:
-            return await list_sealed(store, query, start_after)
-        return [each for each in found if start_after is None or layout.seal_path(query, each) > start_after]
+            return await list_sealed(store, query, after)
+        return [each for each in found if after is None or each > after]
 
     seen: ContextVar[Any] = ContextVar("seen", default=None)
     real, list_sealed = reader.Reader._replay, stored_epochs.list_sealed_epochs

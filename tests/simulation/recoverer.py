@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, LocalDiskFailed, StoreError
 from lakecommit.model import Epoch, QueryId
-from lakecommit.recovering.recovery import commit_replaced, give_up
+from lakecommit.recovering.giving_up import give_up
+from lakecommit.recovering.replaced import commit_replaced
 from lakecommit.restarting.presence import FilesGone
 from lakecommit.state.stored import read_seal
 

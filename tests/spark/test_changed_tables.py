@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
 
-from lakecommit.cli.recover import recover
+from lakecommit.cli.verbs.recover.verb import recover
 from lakecommit.clock import SystemClock
 from lakecommit.committing.loop import Snapshots
 from lakecommit.storage.location import open_store
@@ -45,7 +45,8 @@ def rows(spark, table) -> list[dict]:
 
 
 def recovered(table, *, apply: bool):
-    (query,) = asyncio.run(recover(open_store(str(table), {}), SystemClock(), apply=apply, as_json=True)).queries
+    shown = asyncio.run(recover(open_store(str(table), {}), SystemClock(), apply=apply, as_json=True))
+    (query,) = shown.data()["queries"]
     return query
 
 
@@ -98,7 +99,7 @@ def test_a_live_table_is_upgraded_to_column_mapping_and_a_column_dropped(spark, 
     with pytest.raises(StreamingQueryException):
         query.processAllAvailable()
     refused = recovered(table, apply=True)
-    assert "column region is no longer in the table" in refused.problem and "RESTORE TABLE" in refused.remedy
+    assert "column region is no longer in the table" in refused["problem"] and "RESTORE TABLE" in refused["remedy"]
     spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {before}").collect()
     source.add([6])
     run(source.frame(spark), table, f"{table}.checkpoint")
@@ -115,7 +116,7 @@ def test_what_is_pending_during_the_upgrade_is_recovered(spark, source, table, m
         alter(spark, table, f"SET TBLPROPERTIES ({BY_NAME})")
         assert ids(spark, table) == [0]
     query = recovered(table, apply=True)
-    assert (query.problem, query.versions) == (None, (3,))
+    assert (query["problem"], query["versions"]) == (None, [3])
     assert ids(spark, table) == [0, 1]
 
 

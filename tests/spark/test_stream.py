@@ -9,7 +9,7 @@ import deltalake
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
 
-from lakecommit.cli.status import read_status
+from lakecommit.cli.verbs.status.verb import read_status
 from lakecommit.clock import SystemClock
 from lakecommit.storage.location import open_store
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from lakecommit.cli.history import read_history
-from lakecommit.cli.status import read_status
+from lakecommit.cli.verbs.history import read_history
+from lakecommit.cli.verbs.status.verb import read_status
 from lakecommit.clock import SystemClock
 from lakecommit.formats import registry
 from lakecommit.formats.base import Committed

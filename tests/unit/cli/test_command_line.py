@@ -1,13 +1,15 @@
 """What holds for every verb: help, usage errors, clean messages, no credential shown."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from lakecommit.cli.main import VERBS
+from lakecommit.cli.main import cli
 
 SECRET = "hunter2hunter2"
 
@@ -19,7 +21,31 @@ def test_what_looks_into_a_table_has_json(verb, invoke):
 
 def test_the_verbs_are_listed(invoke):
     shown = invoke("--help").stdout
-    assert all(verb in shown for verb in VERBS)
+    listed = re.findall(r"^  ([a-z]+)  ", shown.partition("Commands:")[2], re.MULTILINE)
+    assert listed == ["clean", "demo", "doctor", "explain", "history", "inspect", "recover", "status"]
+
+
+def test_a_verb_is_named_as_its_module_is():
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        assert cli.get_command(context, name).name == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (["--help"], ["pyspark", "pyarrow", "deltalake", "lakecommit.spark_ext", "lakecommit.demo"]),
+        (["explain"], ["lakecommit.cli.verbs.status", "lakecommit.releasing", "lakecommit.committing"]),
+    ],
+)
+def test_nothing_is_imported_that_a_verb_does_not_need(arguments, unwanted):
+    """Nobody waits for Spark to read a list of verbs, nor for one verb to run another."""
+    code = (
+        "import sys; from lakecommit.cli.main import cli; "
+        f"cli({arguments!r}, standalone_mode=False); print([name for name in {unwanted!r} if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("arguments", [["stauts", "x"], ["status"], ["status", "x", "--store", "novalue"]])

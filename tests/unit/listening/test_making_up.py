@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from lakecommit.cli.recover import recover
+from lakecommit.cli.verbs.recover.verb import recover
 from lakecommit.clock import SystemClock
 from lakecommit.formats.change import Change, Kind
 from lakecommit.model import Epoch

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lakecommit.cli.clean import clean
-from lakecommit.recovering.recovery import discard
+from lakecommit.cli.verbs.clean import clean
+from lakecommit.recovering.discard import discard
 from lakecommit.state.stored import stored_queries
 from tests.lake import QUERY
 from tests.lake.virtual_time import run_virtually

@@ -12,7 +12,8 @@ import pytest
 from lakecommit.clock import SystemClock
 from lakecommit.errors import CorruptState, InvalidInput
 from lakecommit.formats.delta import DeltaFormat
-from lakecommit.recovering.recovery import commit_passed, discard, left_over
+from lakecommit.recovering.discard import discard
+from lakecommit.recovering.passed import commit_passed, left_over
 from lakecommit.state import layout
 from lakecommit.state.stored import stored_queries
 from tests.lake import QUERY

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
-from lakecommit.model import RELEASE_AGE_MS, Attempt, AttemptId, Epoch, Marks, QueryId, Seal, TaskId, Winner
-from lakecommit.releasing.standing import Standing, losers, releasable, standing_of
-from lakecommit.state.chain import Link, chained
+from lakecommit.model import RELEASE_AGE_MS, Attempt, AttemptId, Epoch, QueryId, Seal, TaskId, Winner
+from lakecommit.progress.standing import Standing
+from lakecommit.releasing.losers import losers, releasable
 from lakecommit.state.stored import NamedManifest
 
 QUERY = QueryId("q")
@@ -20,10 +18,6 @@ N, P, D, S, U, X = (
     Standing.UNSEALED,
     Standing.PASSED,
 )
-
-
-def link(epoch: int, previous: int | None, digest: str = "") -> Link:
-    return Link(Epoch(epoch), (digest or f"d{epoch}").encode(), None if previous is None else f"d{previous}".encode())
 
 
 def named(task: int, attempt: str, number: int = 0) -> NamedManifest:
@@ -40,42 +34,6 @@ def seal(*winners: tuple[int, str, int]) -> Seal:
         None,
         0,
     )
-
-
-def test_the_chain_leads_from_the_newest_seal_back():
-    assert chained([]) == frozenset()
-    assert chained([link(0, None), link(1, 0), link(2, 1)]) == {0, 1, 2}
-
-
-def test_a_seal_that_was_created_again_after_its_release_is_not_in_the_chain():
-    # Epochs 0 to 3 were released; somebody who slept has put epoch 2 again.
-    assert chained([link(2, 1, "again"), link(4, 3), link(5, 4)]) == {4, 5}
-    # The same in the middle of what is not released: the digest does not match.
-    assert chained([link(3, 2), link(4, 3, "again"), link(5, 4)]) == {5}
-
-
-def test_the_chain_steps_over_epochs_that_another_sink_ran():
-    assert chained([link(5, 4), link(10, 5), link(11, 10)]) == {5, 10, 11}
-
-
-@pytest.mark.parametrize(
-    ("epoch", "mark", "own", "sealed", "chained", "expected"),
-    [
-        (5, None, None, False, False, N),
-        (5, None, None, True, True, P),
-        (5, 4, 4, False, False, N),
-        (5, 4, 4, True, True, P),
-        (5, 4, 4, True, False, P),
-        (5, 5, 5, True, True, D),
-        (5, 9, 5, True, True, D),
-        (5, 9, 4, True, True, X),
-        (5, 9, None, True, True, X),
-        (5, 5, 5, True, False, S),
-        (5, 9, 9, False, False, U),
-    ],
-)
-def test_where_an_epoch_stands(epoch, mark, own, sealed, chained, expected):
-    assert standing_of(Epoch(epoch), Marks(mark, own), sealed=sealed, chained=chained) is expected
 
 
 def test_who_has_lost():
@@ -116,7 +74,7 @@ def test_whatever_stands_where_the_newest_seal_and_what_is_not_done_stay():
             assert released == sorted(released)
             assert all(epochs[epoch] in (D, S) and epoch not in young for epoch in released)
             done = [epoch for epoch in released if epochs[epoch] is D]
-            chain = [epoch for epoch in epochs if epochs[epoch] in (P, D, X)]
+            chain = [epoch for epoch in epochs if epochs[epoch] not in (N, S, U)]
             assert done == chain[: len(done)], "oldest first, without gaps"
             assert len(done) < len(chain) or not chain
             assert all(committed is not None and epoch <= committed for epoch in done)

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from lakecommit.cli.recover_queries import Recovery
+from lakecommit.recovering.recovery import Recovery
 from lakecommit.releasing import versions
 from tests.lake import QUERY
 from tests.lake.stories import foreign_version, seal_only, version_path
@@ -65,7 +65,7 @@ def test_recover_does_not_refuse_what_was_done_before_the_log_begins(table):
             await table.epoch(committer, epoch, [epoch])
         await clean_up_the_log(table, MONTH_MINUTES)
         await table.epoch(table.committer(), 2, [2])
-        recovery = Recovery(table.flaky, table.format(), table.clock, None)
+        recovery = Recovery(table.flaky, table.format(), clock=table.clock, new_id=table.new_id, random=lambda: 0.5)
         await recovery.open()
         found = await recovery.survey(QUERY)
         assert (found.problem, found.epochs) == (None, ())

@@ -10,7 +10,7 @@ import pytest
 
 from lakecommit.errors import ContradictoryState, CorruptState
 from lakecommit.model import Epoch, Seal
-from lakecommit.recovering.recovery import commit_passed, left_over
+from lakecommit.recovering.passed import commit_passed, left_over
 from lakecommit.restarting import replay
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found

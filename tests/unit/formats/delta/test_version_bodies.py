@@ -17,7 +17,9 @@ from lakecommit.committing.table import TableCommitter
 from lakecommit.formats.delta.write.version import ENGINE_INFO
 from lakecommit.model import QueryId
 from lakecommit.progress.settings import Txn
-from lakecommit.recovering.recovery import commit_passed, commit_replaced, settle
+from lakecommit.recovering.giving_up import settle
+from lakecommit.recovering.passed import commit_passed
+from lakecommit.recovering.replaced import commit_replaced
 from lakecommit.releasing.batches import fence
 from tests.lake import ASYNCHRONOUS, SETTINGS, Lake, Named, hold
 from tests.lake.stores import SlowStore

@@ -238,8 +238,8 @@ async def _stays(store: Store, state: TableState, found: QueryCleanUp, now_ms: i
     if status.pending:
         reason = f"{len(status.pending)} pending epochs: the query commits them when it runs"
         reasons.append(Stays(reason, hint("to commit them without it", *recover, "--apply")))
-    if status.unsealed:
-        reason = f"{len(status.unsealed)} epochs that are being written or were broken off: the query runs them again"
+    if status.open:
+        reason = f"{len(status.open)} epochs that are being written or were broken off: the query runs them again"
         reasons.append(Stays(reason, hint("to give them up, if it is gone for good", *recover, "--discard")))
     if found.untold:
         reasons.append(

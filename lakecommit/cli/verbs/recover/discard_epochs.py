@@ -11,17 +11,13 @@ from rich.console import Group, RenderableType
 
 from lakecommit.cli.hints import again, hint
 from lakecommit.cli.output import table, text
-from lakecommit.cli.recover_queries import Recovery, find_queries, ranges
 from lakecommit.cli.tables import new_id, table_at
 from lakecommit.clock import Clock
-from lakecommit.committing.table import TableCommitter
-from lakecommit.epoch_ranges import parse_ranges
-from lakecommit.errors import InvalidInput, LakecommitError
-from lakecommit.formats.base import marks_of
+from lakecommit.epoch_ranges import listed, parse_ranges
+from lakecommit.errors import LakecommitError
 from lakecommit.model import Epoch, QueryId, Seal, Totals
-from lakecommit.progress.settings import TableSettings
-from lakecommit.recovering.recovery import commit_passed, give_up, settle, without_a_version
-from lakecommit.state.stored import seals_after
+from lakecommit.recovering.asked import find_queries, open_table
+from lakecommit.recovering.giving_up import give_up_epochs, survey_epochs
 from lakecommit.storage.base import Store
 
 
@@ -59,9 +55,9 @@ class DiscardEpochsOutput:
 
     def render(self) -> RenderableType:
         would = "" if self.applied else "would be "
-        rows = [(f"{would}given up", ranges(self.given_up), self.lost.files, self.lost.rows)]
+        rows = [(f"{would}given up", listed(self.given_up), self.lost.files, self.lost.rows)]
         if self.others:
-            rows.append((f"{would}committed", ranges(self.others), self.added.files, self.added.rows))
+            rows.append((f"{would}committed", listed(self.others), self.added.files, self.added.rows))
         parts: list[RenderableType] = [text(self.location, "bold"), text(f"query {self.query}"), text("")]
         parts.append(table(("", "epochs", "#files", "#rows"), rows))
         if self.problem is not None:
@@ -80,36 +76,25 @@ class DiscardEpochsOutput:
 async def discard_epochs(
     store: Store, clock: Clock, query: QueryId, epochs: str, *, accepted_table_id: str | None, apply: bool
 ) -> DiscardEpochsOutput:
-    """Shows or does it: versions that pass over `epochs`, with the marks, and hold what else is pending. Those at or
-    before the mark whose version somebody wrote over are held by one without files.
-
-    A driver of the query that is at work meanwhile does no harm: whoever commits an epoch first has decided. So what is
-    deleted is only what no version names once the marks are past it. To do it again changes nothing more.
-    """
+    """Shows or does it. What goes wrong on the way is a problem of the output."""
     wanted = parse_ranges(epochs)
     await find_queries(store, query)
     table_format = await table_at(store, clock)
-    recovery = Recovery(store, table_format, clock, accepted_table_id)
-    table = await recovery.open()
-    marks = marks_of(table, query)
-    sealed = [each.seal for each in await seals_after(store, query, None)]
-    pending = [seal for seal in sealed if marks.own is None or seal.epoch > marks.own]
-    _refuse_unknown(query, wanted, sealed)
-    replaced = await without_a_version(store, table_format, table, query, wanted)
-    lost = [seal for seal in sealed if seal.epoch in replaced or (seal in pending and seal.epoch in wanted)]
-    others = [seal for seal in pending if seal.epoch not in wanted and seal.totals.files]
+    table = await open_table(table_format, accepted_table_id)
+    found = await survey_epochs(store, table_format, table, query, wanted)
     files = unconfirmed = 0
     problem: str | None = None
     if apply:
-        settings = TableSettings(
-            partition_columns=None, properties={}, accepted_table_id=accepted_table_id, given_up=wanted
-        )
         try:
-            await commit_passed(store, table_format, query, new_id, accepted_table_id, wanted)
-            committer = TableCommitter(store, table_format, clock=clock, new_id=new_id, random=random.random)
-            await committer.commit_pending(query, settings)
-            await settle(store, table_format, query, wanted, new_id)
-            deleted = await give_up(store, table_format, query, [seal for seal in sealed if seal.epoch in wanted])
+            deleted = await give_up_epochs(
+                store,
+                table_format,
+                found,
+                clock=clock,
+                new_id=new_id,
+                random=random.random,
+                accepted_table_id=accepted_table_id,
+            )
             files, unconfirmed = deleted.files, deleted.unconfirmed
         except LakecommitError as error:
             problem = str(error)
@@ -117,23 +102,14 @@ async def discard_epochs(
         location=store.location,
         query=query,
         given_up=tuple(sorted(wanted)),
-        lost=_totals(lost),
-        others=tuple(seal.epoch for seal in others),
-        added=_totals(others),
+        lost=_totals(found.lost),
+        others=tuple(seal.epoch for seal in found.others),
+        added=_totals(found.others),
         applied=apply,
         files=files,
         unconfirmed=unconfirmed,
         problem=problem,
     )
-
-
-def _refuse_unknown(query: QueryId, wanted: frozenset[Epoch], sealed: Sequence[Seal]) -> None:
-    known = {seal.epoch for seal in sealed}
-    if unknown := wanted - known:
-        raise InvalidInput(
-            f"epochs {ranges(sorted(unknown))} of query {query} have no seal here; those that have: "
-            f"{ranges(sorted(known)) or 'none'}; correct --epochs"
-        )
 
 
 def _totals(seals: Sequence[Seal]) -> Totals:

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from lakecommit.cli.inspect import split_location
 from lakecommit.cli.output import text
+from lakecommit.cli.verbs.inspect import split_location
 from lakecommit.errors import InvalidInput
 from lakecommit.state import layout
 from tests.lake import QUERY
@@ -87,7 +87,7 @@ def test_what_names_no_object(location):
 
 
 def test_an_object_that_is_too_large_is_not_read(table, invoke, monkeypatch):
-    monkeypatch.setattr("lakecommit.cli.inspect.MAX_OBJECT_BYTES", 3)
+    monkeypatch.setattr("lakecommit.cli.verbs.inspect.MAX_OBJECT_BYTES", 3)
     asyncio.run(table.store.put("big.avro", b"Obj\x01"))
     assert "no manifest or seal is that large" in invoke("inspect", f"{table.location}/big.avro", exit_code=1).stderr
 
@@ -110,7 +110,7 @@ def test_a_table_without_state_has_nothing_to_inspect(table, invoke):
 
 
 def test_only_the_first_records_are_listed(table, report, invoke_json, monkeypatch):
-    monkeypatch.setattr("lakecommit.cli.inspect.MAX_RECORDS", 1)
+    monkeypatch.setattr("lakecommit.cli.verbs.inspect.MAX_RECORDS", 1)
     listed = invoke_json("inspect", table.location)
     assert (len(listed["records"]), listed["more"]) == (1, True)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from lakecommit import errors
-from lakecommit.cli.explain import PAGE, entries, options
+from lakecommit.cli.verbs.explain import PAGE, entries, options
 from lakecommit.errors import ContradictoryState, InvalidInput, LakecommitError, StoreError
 from lakecommit.options.declarations import DECLARATIONS, PROCESS_DECLARATIONS
 from lakecommit.service import wire
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SOURCES = [path for name in ("lakecommit", "state", "spark_ext") for path in (ROOT / name).rglob("*.py")]
 KINDS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, LakecommitError)]
 

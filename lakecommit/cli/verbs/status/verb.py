@@ -12,11 +12,11 @@ import click
 from rich.console import Group, RenderableType
 
 from lakecommit.cli.arguments import json_option, run, store_option
-from lakecommit.cli.health import Health, ago, health_of
 from lakecommit.cli.output import display, show, size, table, text
-from lakecommit.cli.standing import block, standing_data
 from lakecommit.cli.tables import table_at
-from lakecommit.cli.watch import watch
+from lakecommit.cli.verbs.status.health import Health, ago, health_of
+from lakecommit.cli.verbs.status.query import block, query_data
+from lakecommit.cli.verbs.status.watch import watch
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import InvalidInput
@@ -24,6 +24,7 @@ from lakecommit.formats.base import TableState
 from lakecommit.listening.places import places_of
 from lakecommit.model import Epoch, QueryId, is_batch
 from lakecommit.observing.status import QueryStatus, StagedEpoch, queries_of
+from lakecommit.progress.standing import Standing
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
@@ -86,10 +87,8 @@ class StatusOutput:
         return block(query, self._health(query), self.now_ms, listeners, *epochs)
 
     def _query_data(self, query: QueryStatus) -> dict[str, Any]:
-        return standing_data(query, self._health(query), self.now_ms) | {
-            "pending": [_epoch_data(each) for each in query.pending],
-            "passed": [_epoch_data(each) for each in query.passed],
-            "unsealed": [_epoch_data(each) for each in query.unsealed],
+        return query_data(query, self._health(query), self.now_ms) | {
+            **{at.value: [_epoch_data(each) for each in query.staged if each.standing is at] for at in _SHOWN},
             "problem": query.problem,
             "listeners": dict(self.listeners.get(query.id, {})),
         }
@@ -176,26 +175,27 @@ def command(
         run(watch(store, shown, clock, interval_s or INTERVAL_S))
 
 
+# In the order of the JSON form.
+_SHOWN = {Standing.PENDING: "waits", Standing.PASSED: "passed", Standing.OPEN: "not sealed"}
 _EPOCH_COLUMNS = ("#epoch", "", "", "#files", "#rows", "#bytes", "#lost files")
 
 
 def _epoch_rows(query: QueryStatus, now_ms: int) -> list[tuple[object, ...]]:
     """The first sealed epochs and the first that are not: of each kind some, and how many more there are."""
-    sealed = [*(("passed", each) for each in query.passed), *(("waits", each) for each in query.pending)]
-    return [*_first_rows(sealed, now_ms), *_first_rows([("not sealed", each) for each in query.unsealed], now_ms)]
+    return [*_first_rows((*query.passed, *query.pending), now_ms), *_first_rows(query.open, now_ms)]
 
 
-def _first_rows(epochs: Sequence[tuple[str, StagedEpoch]], now_ms: int) -> list[tuple[object, ...]]:
-    rows = [_epoch_row(kind, each, now_ms) for kind, each in epochs[:SHOWN]]
+def _first_rows(epochs: Sequence[StagedEpoch], now_ms: int) -> list[tuple[object, ...]]:
+    rows = [_epoch_row(each, now_ms) for each in epochs[:SHOWN]]
     if len(epochs) > SHOWN:
         rows.append(("…", f"and {len(epochs) - SHOWN:,} more", *[""] * 5))
     return rows
 
 
-def _epoch_row(kind: str, epoch: StagedEpoch, now_ms: int) -> tuple[object, ...]:
+def _epoch_row(epoch: StagedEpoch, now_ms: int) -> tuple[object, ...]:
     at_ms = epoch.written_ms if epoch.sealed_ms is None else epoch.sealed_ms
     return (
-        *(epoch.epoch, kind, ago(at_ms, now_ms), epoch.files, epoch.rows, size(epoch.size_bytes)),
+        *(epoch.epoch, _SHOWN[epoch.standing], ago(at_ms, now_ms), epoch.files, epoch.rows, size(epoch.size_bytes)),
         epoch.lost_files or "",
     )
 
@@ -217,5 +217,5 @@ def _epoch_data(epoch: StagedEpoch) -> dict[str, Any]:
         "lost_files": "lostFiles",
         "written_ms": "writtenMs",
     }
-    data = {names.get(name, name): value for name, value in asdict(epoch).items()}
+    data = {names.get(name, name): value for name, value in asdict(epoch).items() if name != "standing"}
     return data if epoch.attempts is not None else data | {"lostFiles": None}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,23 +12,14 @@ from rich.console import Group, RenderableType
 
 from lakecommit.cli.output import size, text
 from lakecommit.cli.progress import progress_bar
-from lakecommit.cli.recover_queries import find_queries, ranges
 from lakecommit.cli.tables import table_at
 from lakecommit.clock import Clock
-from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput
-from lakecommit.formats.base import marks_of
-from lakecommit.model import DataFile, Epoch, Pending, QueryId
-from lakecommit.progress.table import ReadTable
-from lakecommit.recovering.recovery import export
-from lakecommit.state.stored import (
-    NamedManifest,
-    checked_manifest,
-    list_manifests,
-    list_sealed_epochs,
-    read_pending,
-    read_seal,
-)
-from lakecommit.storage.base import Found, Get, Store
+from lakecommit.epoch_ranges import listed
+from lakecommit.errors import InvalidInput
+from lakecommit.model import Pending, QueryId
+from lakecommit.recovering.asked import find_queries
+from lakecommit.recovering.export import export, staged_epochs
+from lakecommit.storage.base import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +67,7 @@ class ExportOutput:
         if files:
             rows, size_bytes = sum(file.rows for file in files), sum(file.size_bytes for file in files)
             amount = f"{len(files):,} files, {rows:,} rows, {size(size_bytes)}"
-            which = ranges([each.epoch for each in self.epochs])
+            which = listed([each.epoch for each in self.epochs])
             parts.append(text(f"{amount} of epochs {which} of query {self.query} are in {self.directory}"))
             parts.append(text(f"what they are is in {export_record(self.query)}; the table was not touched"))
         else:
@@ -96,14 +86,18 @@ async def export_query(store: Store, clock: Clock, query: QueryId, directory: Pa
     """Copies what is sealed and not in the table, epoch by epoch; one that cannot be read does not stop the others."""
     await find_queries(store, query)
     _refuse_inside(directory, store.location)
-    staged, problems = await _staged(store, await table_at(store, clock), query)
+    staged, problems = await staged_epochs(store, await table_at(store, clock), query)
     files = [file for each in staged for file in each.files]
     try:
         with progress_bar("exporting", len(files), as_json=as_json) as step:
-            gone = await export(store, files, directory, lambda _: step())
-        problems += _wrong_sizes([file for file in files if file not in gone], directory)
+            exported = await export(store, files, directory, lambda _: step())
         output = ExportOutput(
-            store.location, query, str(directory), tuple(staged), tuple(file.path for file in gone), tuple(problems)
+            location=store.location,
+            query=query,
+            directory=str(directory),
+            epochs=tuple(staged),
+            gone=tuple(file.path for file in exported.gone),
+            problems=(*problems, *exported.problems),
         )
         if files:
             _write_record(output, directory)
@@ -112,61 +106,9 @@ async def export_query(store: Store, clock: Clock, query: QueryId, directory: Pa
     return output
 
 
-async def _staged(store: Store, table_format: ReadTable, query: QueryId) -> tuple[list[Pending], list[str]]:
-    """The sealed epochs after the own mark whose files the log does not name, and what is wrong with others."""
-    state = await table_format.open()
-    own = marks_of(state, query).own
-    manifests = await list_manifests(store, query)
-    staged: list[Pending] = []
-    problems: list[str] = []
-    for epoch in await list_sealed_epochs(store, query):
-        if own is not None and epoch <= own:
-            continue
-        try:
-            found = await read_pending(store, (await read_seal(store, query, epoch)).seal)
-            staged += [found] if found.files else []
-        except (CorruptState, ContradictoryState) as error:
-            problems.append(
-                f"epoch {epoch}: {error}; the files of all of its attempts are taken, which may repeat rows"
-            )
-            staged.append(await _all_attempts(store, query, epoch, manifests.get(epoch, ()), problems))
-    if state is None or not staged:
-        return staged, problems
-    try:
-        named = await table_format.named([file.path for each in staged for file in each.files])
-    except CorruptState as error:
-        return staged, [*problems, f"some of the files may be in the table already: {error}"]
-    return [each for each in staged if not any(file.path in named for file in each.files)], problems
-
-
-async def _all_attempts(
-    store: Get, query: QueryId, epoch: Epoch, manifests: Sequence[NamedManifest], problems: list[str]
-) -> Pending:
-    """The files of an epoch of which nobody can say who won. What cannot be read is added to `problems`."""
-    files: list[DataFile] = []
-    for named in manifests:
-        try:
-            found = await store.get(named.path)
-            if isinstance(found, Found):
-                files += checked_manifest(found.body, named.attempt, named.number).files
-        except CorruptState as error:
-            problems.append(f"epoch {epoch}: {error}")
-    return Pending(query, epoch, None, tuple(files))
-
-
 def _refuse_inside(directory: Path, location: str) -> None:
     if os.path.isabs(location) and directory.resolve().is_relative_to(Path(location).resolve()):
         raise InvalidInput(f"{directory} is inside of the table; name a directory outside of it")
-
-
-def _wrong_sizes(files: Sequence[DataFile], directory: Path) -> list[str]:
-    """What is there and not whole is exported as it is, and told."""
-    sizes = [(file, (directory / file.path).stat().st_size) for file in files]
-    return [
-        f"{file.path} has {length} bytes, but its manifest says {file.size_bytes}: it is damaged"
-        for file, length in sizes
-        if length != file.size_bytes
-    ]
 
 
 def _write_record(output: ExportOutput, directory: Path) -> None:

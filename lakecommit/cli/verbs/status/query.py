@@ -1,4 +1,4 @@
-"""How a query's standing is shown, once and while it is watched: a verdict, then what is worth knowing."""
+"""How a query is shown, once and while it is watched: a verdict, then what is worth knowing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lakecommit.cli.health import Health, State
 from lakecommit.cli.output import Indented, duration, event_time, second, size, table, text
+from lakecommit.cli.verbs.status.health import Health, State
 from lakecommit.model import is_batch
 from lakecommit.observing.status import QueryStatus
 
@@ -41,7 +41,7 @@ def block(
     return Group(head, Indented(Group(*parts, *health.hints)))
 
 
-def standing_data(query: QueryStatus, health: Health, now_ms: int) -> dict[str, Any]:
+def query_data(query: QueryStatus, health: Health, now_ms: int) -> dict[str, Any]:
     load, behind = query.load, query.partitions_behind
     return {
         "query": query.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +12,20 @@ import click
 from rich.console import Group, RenderableType
 
 from lakecommit.cli.arguments import json_option, run, store_option
-from lakecommit.cli.discard import discard_query
-from lakecommit.cli.discard_epochs import discard_epochs
-from lakecommit.cli.export import export_query
 from lakecommit.cli.hints import again
 from lakecommit.cli.output import show, size, table, text
 from lakecommit.cli.progress import progress_bar
-from lakecommit.cli.recover_queries import EpochFigures, QueryRecovery, Recovery, find_queries, ranges
-from lakecommit.cli.tables import table_at
+from lakecommit.cli.tables import new_id, table_at
+from lakecommit.cli.verbs.recover.discard import discard_query
+from lakecommit.cli.verbs.recover.discard_epochs import discard_epochs
+from lakecommit.cli.verbs.recover.export import export_query
+from lakecommit.cli.verbs.recover.remedy import remedy
 from lakecommit.clock import Clock, SystemClock
+from lakecommit.epoch_ranges import listed
 from lakecommit.model import QueryId
+from lakecommit.progress.standing import Standing
+from lakecommit.recovering.asked import find_queries
+from lakecommit.recovering.recovery import EpochFigures, QueryRecovery, Recovery
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
@@ -38,6 +43,9 @@ class RecoverOutput:
     @property
     def well(self) -> bool:
         return all(left.problem is None for left in self.queries)
+
+    def remedy(self, left: QueryRecovery) -> str | None:
+        return None if left.problem is None else remedy(self.location, self.table_id, left.query, left.problem)
 
     def data(self) -> dict[str, Any]:
         return {
@@ -58,53 +66,53 @@ class RecoverOutput:
             parts.append(text("nothing is left over: all that is sealed and has rows is in the table"))
         for left in self.queries:
             if left.problem is not None:
-                parts += [text(""), text(f"{left.query}: {left.problem}", "red"), text(left.remedy or "")]
+                parts += [text(""), text(f"{left.query}: {left.problem}", "red"), text(self.remedy(left) or "")]
         if not self.applied and any(left.epochs and left.problem is None for left in self.queries):
             parts += [text(""), again("nothing was changed; to do this", self.location, "--apply")]
         return Group(*parts)
 
     def _rows(self, left: QueryRecovery) -> list[tuple[object, ...]]:
         rows: list[tuple[object, ...]] = []
-        for state, meaning in _STATES.items():
-            epochs = [each for each in left.epochs if each.state == state]
+        for standing, meaning in _MEANINGS.items():
+            epochs = [each for each in left.epochs if each.standing is standing]
             if epochs:
                 totals = _totals(epochs)
                 figures = (totals["files"], totals["rows"], size(totals["sizeBytes"]))
-                which = ranges([each.epoch for each in epochs])
-                rows.append((left.query, meaning, which, *figures, self._deed(left, state)))
+                which = listed([each.epoch for each in epochs])
+                rows.append((left.query, meaning, which, *figures, self._deed(left, standing)))
         return rows
 
-    def _deed(self, left: QueryRecovery, state: str) -> object:
+    def _deed(self, left: QueryRecovery, standing: Standing) -> object:
         if left.problem is not None:
             return text("not recovered" if not left.versions else "recovered in part", "red")
         if not self.applied:
-            return "its files would be deleted" if state == "repeated" else "would be committed"
-        if state == "repeated":
+            return "its files would be deleted" if standing is Standing.REPEATED else "would be committed"
+        if standing is Standing.REPEATED:
             return text("its files are deleted", "green")
         versions = " and ".join(str(version) for version in left.versions)
         return text(f"committed in version {versions}" if versions else "committed by somebody else meanwhile", "green")
 
     def _query_data(self, left: QueryRecovery) -> dict[str, Any]:
-        states = {state: [_epoch_data(each) for each in left.epochs if each.state == state] for state in _STATES}
+        epochs = {at.value: [_epoch_data(each) for each in left.epochs if each.standing is at] for at in _MEANINGS}
         return {
             "query": left.query,
             "mark": left.marks.mark,
             "ownMark": left.marks.own,
-            **states,
+            **epochs,
             "total": _totals(left.epochs),
             "versions": list(left.versions),
-            "problem": left.problem,
-            "remedy": left.remedy,
+            "problem": None if left.problem is None else str(left.problem),
+            "remedy": self.remedy(left),
         }
 
 
 _COLUMNS = ("query", "left over", "epochs", "#files", "#rows", "#bytes", "")
-_STATES = {
-    "replaced": "replaced: another writer wrote over its version",
-    "missing": "missing: another sink went past it",
-    "repeated": "repeated: another sink ran it itself",
-    "passed": "another sink went past it",
-    "pending": "pending",
+_MEANINGS = {
+    Standing.REPLACED: "replaced: another writer wrote over its version",
+    Standing.MISSING: "missing: another sink went past it",
+    Standing.REPEATED: "repeated: another sink ran it itself",
+    Standing.PASSED: "another sink went past it",
+    Standing.PENDING: "pending",
 }
 
 
@@ -118,7 +126,14 @@ async def recover(
     as_json: bool = False,
 ) -> RecoverOutput:
     """A query with a problem is left as it is, whole; the others are recovered."""
-    recovery = Recovery(store, await table_at(store, clock), clock, accepted_table_id)
+    recovery = Recovery(
+        store,
+        await table_at(store, clock),
+        clock=clock,
+        new_id=new_id,
+        random=random.random,
+        accepted_table_id=accepted_table_id,
+    )
     await recovery.open()
     found = await find_queries(store, only)
     recoveries: list[QueryRecovery] = []

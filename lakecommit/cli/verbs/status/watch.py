@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from lakecommit.cli.health import health_of
 from lakecommit.cli.output import Output, duration, text, time
-from lakecommit.cli.standing import block, problems_of, standing_data
 from lakecommit.cli.tables import table_at
+from lakecommit.cli.verbs.status.health import health_of
+from lakecommit.cli.verbs.status.query import block, problems_of, query_data
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError
 from lakecommit.observing.follow import WatchedQuery, WatchedTable, Watcher
@@ -96,7 +96,7 @@ def _block(query: WatchedQuery, watched: WatchedTable) -> RenderableType:
 
 def _query_data(query: WatchedQuery, watched: WatchedTable) -> dict[str, Any]:
     health = health_of(query.status, watched.location, watched.now_ms)
-    return standing_data(query.status, health, watched.now_ms) | {
+    return query_data(query.status, health, watched.now_ms) | {
         "snapshots": query.snapshots,
         "rows": query.rows,
         "snapshotsPerMinute": _per_minute(query.snapshots, watched),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lakecommit.cli.recover_queries import ranges
 from lakecommit.state import layout
 from tests.lake import OTHER, QUERY
 from tests.lake.on_disk import BATCH, LakeOnDisk
@@ -380,11 +379,6 @@ def test_the_json_form(lake, invoke_json):
             }
         ],
     }
-
-
-def test_epochs_are_shown_as_ranges():
-    assert ranges([5, 3, 4, 9, 11, 12]) == "3-5, 9, 11-12"
-    assert ranges([]) == ""
 
 
 def test_progress_is_shown_on_a_terminal_only(lake):

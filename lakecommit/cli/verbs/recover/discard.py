@@ -9,16 +9,14 @@ from rich.console import Group, RenderableType
 
 from lakecommit.cli.hints import again, hint
 from lakecommit.cli.output import duration, second, size, table, text
-from lakecommit.cli.recover_queries import find_queries, ranges
 from lakecommit.cli.tables import new_id, table_at
 from lakecommit.clock import Clock
+from lakecommit.epoch_ranges import listed
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.base import marks_of
 from lakecommit.model import RELEASE_AGE_MS, Epoch, QueryId
-from lakecommit.recovering.recovery import discard
-from lakecommit.releasing.objects import read_files, without_the_tables
+from lakecommit.recovering.asked import find_queries
+from lakecommit.recovering.discard import discard, survey_discard
 from lakecommit.releasing.query import Cleaned
-from lakecommit.state.stored import list_manifests, list_sealed_epochs
 from lakecommit.storage.base import Store
 
 
@@ -57,7 +55,7 @@ class DiscardOutput:
     def render(self) -> RenderableType:
         what = "would be deleted" if self.cleaned is None else "deleted"
         rows = [
-            ("epochs given up", ranges(self.epochs) or None, ""),
+            ("epochs given up", listed(self.epochs) or None, ""),
             (f"files {what}", self.files, size(self.size_bytes)),
             (f"manifests {what}", self.manifests, ""),
             (f"seals {what}", self.seals, "the newest stays, as evidence"),
@@ -82,32 +80,22 @@ async def discard_query(store: Store, clock: Clock, query: QueryId, *, apply: bo
     """Shows what giving up a query would delete, or does it. Raises where the query wrote too recently for that."""
     await find_queries(store, query)
     table_format = await table_at(store, clock)
-    sealed = await list_sealed_epochs(store, query)
-    by_epoch = await list_manifests(store, query)
-    manifests = [named for group in by_epoch.values() for named in group]
-    young = [named for named in manifests if not named.is_old(clock.wall_ms())]
-    if young:
-        newest_ms = max(named.modified_ms for named in young)
+    found = await survey_discard(store, table_format, query, clock.wall_ms())
+    if found.young_ms is not None:
         raise InvalidInput(
-            f"query {query} has written {duration(clock.wall_ms() - newest_ms)} ago and may still be running; nothing "
-            f"was changed; stop it and try again after {second(newest_ms + RELEASE_AGE_MS)}"
+            f"query {query} has written {duration(clock.wall_ms() - found.young_ms)} ago and may still be running; "
+            f"nothing was changed; stop it and try again after {second(found.young_ms + RELEASE_AGE_MS)}"
         )
-    lost = await without_the_tables(table_format, await read_files(store, manifests))
-    marks = marks_of(await table_format.open(), query)
-    given_up = {epoch for epoch in {*sealed, *by_epoch} if marks.own is None or epoch > marks.own}
-    # An epoch that was begun and never sealed gets a seal of its own, which is then the newest.
-    newest = max([*sealed, *by_epoch], default=None)
-    going = [] if lost.damaged else [epoch for epoch in sealed if epoch != newest]
-    problems = tuple(f"{problem}; it is kept" for problem in lost.damaged.values())
+    problems = tuple(f"{problem}; it is kept" for problem in found.lost.damaged.values())
     cleaned = await discard(store, table_format, query, clock=clock, new_id=new_id) if apply else None
     return DiscardOutput(
         location=store.location,
         query=query,
-        epochs=tuple(sorted(given_up)),
-        files=len(lost.paths) if cleaned is None else cleaned.files,
-        size_bytes=lost.size_bytes,
-        manifests=len(manifests) - len(lost.damaged) if cleaned is None else cleaned.manifests,
-        seals=len(going) if cleaned is None else cleaned.seals,
+        epochs=found.epochs,
+        files=len(found.lost.paths) if cleaned is None else cleaned.files,
+        size_bytes=found.lost.size_bytes,
+        manifests=found.manifests if cleaned is None else cleaned.manifests,
+        seals=found.seals if cleaned is None else cleaned.seals,
         problems=problems,
         cleaned=cleaned,
     )

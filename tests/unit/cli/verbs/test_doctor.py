@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from lakecommit.cli.doctor import create_if_absent, table_checks
-from lakecommit.cli.environment import Verdict, check_delta_jar, check_java, check_workers
+from lakecommit.cli.verbs.doctor.environment import Verdict, check_delta_jar, check_java, check_workers
+from lakecommit.cli.verbs.doctor.verb import create_if_absent, table_checks
 from lakecommit.errors import AccessDenied
 from lakecommit.storage.base import AlreadyThere, Busy, Created, Unknown
 from tests.lake import QUERY

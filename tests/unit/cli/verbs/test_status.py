@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakecommit.cli.output import duration, event_time
-from lakecommit.cli.status import read_status
+from lakecommit.cli.verbs.status.verb import read_status
 from lakecommit.clock import SystemClock
 from lakecommit.model import BATCH_PREFIX, Marks, QueryId
 from lakecommit.observing.status import query_status
@@ -54,7 +54,7 @@ def test_a_committed_stream_has_nothing_staged(table, invoke_json):
         "watermarkUs": None,
         "pending": [],
         "passed": [],
-        "unsealed": [],
+        "open": [],
         "problem": None,
         "listeners": {},
     }
@@ -106,7 +106,7 @@ def test_an_epoch_without_a_seal_is_staged_but_not_pending(table, invoke_json):
     table.run_task(QUERY, 1)
     query = query_of(invoke_json("status", table.location), QUERY)
     assert (query["pending"], query["newestSeal"]) == ([], 0)
-    assert [(each["epoch"], each["files"], each["sealedMs"]) for each in query["unsealed"]] == [(1, 1, None)]
+    assert [(each["epoch"], each["files"], each["sealedMs"]) for each in query["open"]] == [(1, 1, None)]
 
 
 def test_an_epoch_without_rows_is_not_pending(table, invoke_json):
@@ -140,7 +140,7 @@ def test_a_committed_batch_write_is_not_staged(table, invoke, invoke_json):
     table.run_task(OTHER, 0)
     status = invoke_json("status", table.location)
     assert status["committedBatches"] == [BATCH]
-    assert [(query["query"], len(query["unsealed"])) for query in status["queries"]] == [(OTHER, 1)]
+    assert [(query["query"], len(query["open"])) for query in status["queries"]] == [(OTHER, 1)]
     assert f"● {OTHER}\n  writing epoch 0; no snapshot so far" in invoke("status", table.location).stdout
 
 
@@ -211,7 +211,7 @@ def test_of_many_pending_epochs_the_first_are_shown_and_only_their_manifests_rea
     store = RecordingStore(table.store)
     status = asyncio.run(read_status(store, SystemClock())).data()["queries"][0]
     assert [each["epoch"] for each in status["pending"]] == [*range(1, 31)]
-    assert [each["epoch"] for each in status["unsealed"]] == [31]
+    assert [each["epoch"] for each in status["open"]] == [31]
     assert (status["pendingFiles"], status["pendingRows"]) == (30, 300)
     assert [each["lostFiles"] for each in status["pending"]] == [1] * 20 + [None] * 10
     read = {named[0].epoch for path in store.read if (named := layout.parse_manifest_path(path))}

@@ -1,22 +1,19 @@
 """What may be deleted: pure, no I/O, no clock.
 
 The theory. Everything that an attempt leaves behind is named by its manifests, so a listing of manifests is a listing
-of all that could be left over. What may go follows from where the epoch stands, and that follows from three things that
-are read in this order: the marks, the seals, the manifests. An epoch that is committed in between then only looks
-younger than it is, which deletes less and never more.
+of all that could be left over. What may go follows from where the epoch stands. An epoch that is committed while that
+is found out only looks younger than it is, which deletes less and never more.
 
-    after the mark   sealed    standing   what has lost              when its state goes
-    yes              no        OPEN       nobody: Spark runs it      never
-    yes              yes       PENDING    who is not in the seal     never
-    no               chained   DONE       who is not in the seal     released, see below
-    no               chained   PASSED     who is not in the seal     never: lakecommit has not committed it
-    no               not so    STRAY      everybody, see below       when its manifests are old
-    no               no        UNSEALED   whom the log does not name when its manifests are old
+    standing   what has lost              when its state goes
+    OPEN       nobody: Spark runs it      never
+    PENDING    who is not in the seal     never
+    DONE       who is not in the seal     released, see below
+    PASSED     who is not in the seal     never: lakecommit has not committed it
+    STRAY      everybody, see below       when its manifests are old
+    UNSEALED   whom the log does not name when its manifests are old
 
-*Chained* means that the newest seal leads to this one, digest by digest. A seal at or before the mark that it does not
-lead to was created by a zombie after the epoch's release; whoever is still named there has lost, because the winners'
-manifests went with the release. Only a request that lands long after it was sent can bring one back, so that the log is
-asked about their files all the same.
+In a STRAY epoch whoever is still named has lost, because the winners' manifests went with the release. Only a request
+that lands long after it was sent can bring one back, so that the log is asked about their files all the same.
 
 An epoch is *released*, manifests first and its seal last, when it is DONE, a later seal shows that Spark's checkpoint
 covers it, all listeners were told of it, and twice the deadline of an upload has passed since its snapshot and since
@@ -27,29 +24,10 @@ a seal from a zombie's.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from enum import Enum
 
-from lakecommit.model import Epoch, Marks, Seal
+from lakecommit.model import Epoch, Seal
+from lakecommit.progress.standing import Standing
 from lakecommit.state.stored import NamedManifest
-
-
-class Standing(Enum):
-    OPEN = "open"
-    PENDING = "pending"
-    DONE = "done"
-    PASSED = "passed"
-    STRAY = "stray"
-    UNSEALED = "unsealed"
-
-
-def standing_of(epoch: Epoch, marks: Marks, *, sealed: bool, chained: bool) -> Standing:
-    if marks.mark is None or epoch > marks.mark:
-        return Standing.PENDING if sealed else Standing.OPEN
-    if not sealed:
-        return Standing.UNSEALED
-    if not chained:
-        return Standing.STRAY
-    return Standing.DONE if marks.own is not None and epoch <= marks.own else Standing.PASSED
 
 
 def losers(standing: Standing, seal: Seal | None, manifests: Sequence[NamedManifest]) -> list[NamedManifest]:

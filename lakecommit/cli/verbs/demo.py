@@ -18,8 +18,8 @@ from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lakecommit.cli.arguments import json_option
-from lakecommit.cli.clean import clean
 from lakecommit.cli.output import Indented, show, table, text
+from lakecommit.cli.verbs.clean import clean
 from lakecommit.clock import SystemClock
 from lakecommit.errors import CommitFailed, InvalidInput
 

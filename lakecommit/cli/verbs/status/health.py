@@ -75,7 +75,7 @@ def health_of(query: QueryStatus, location: str, now_ms: int, max_quiet_ms: int 
         return _batch(query, location, now_ms)
     if query.pending:
         return _pending(query, location, now_ms)
-    if query.unsealed:
+    if query.open:
         return _open(query, location, now_ms)
     return _quiet(query, now_ms, max_quiet_ms)
 
@@ -112,7 +112,7 @@ def _pending(query: QueryStatus, location: str, now_ms: int) -> Health:
 
 
 def _open(query: QueryStatus, location: str, now_ms: int) -> Health:
-    epoch, silent_ms = query.unsealed[-1].epoch, _silent_ms(query, now_ms)
+    epoch, silent_ms = query.open[-1].epoch, _silent_ms(query, now_ms)
     # Not sooner: a task may be at work for long between two files.
     if silent_ms < RELEASE_AGE_MS:
         return Health(State.WRITING, f"writing epoch {epoch}; {_last_snapshot(query, now_ms)}")

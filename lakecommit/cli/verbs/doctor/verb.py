@@ -14,9 +14,9 @@ from rich.text import Text
 
 from lakecommit import commands
 from lakecommit.cli.arguments import json_option, run, store_option
-from lakecommit.cli.environment import Check, Verdict, environment_checks
 from lakecommit.cli.output import show, table, text
 from lakecommit.cli.tables import table_at, title_of
+from lakecommit.cli.verbs.doctor.environment import Check, Verdict, environment_checks
 from lakecommit.clock import SystemClock
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import PlanWrite, TableState

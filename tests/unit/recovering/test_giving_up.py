@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lakecommit.cli.discard_epochs import discard_epochs
+from lakecommit.cli.verbs.recover.discard_epochs import discard_epochs
 from tests.lake import QUERY
 from tests.lake.stories import path_of, seal_only, write_over
 

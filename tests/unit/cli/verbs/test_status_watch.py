@@ -12,7 +12,7 @@ import pytest
 
 from lakecommit.cli.output import display
 from lakecommit.cli.tables import table_at
-from lakecommit.cli.watch import watch
+from lakecommit.cli.verbs.status.watch import watch
 from lakecommit.clock import SystemClock
 from lakecommit.errors import ContradictoryState, InvalidInput, StoreError
 from lakecommit.model import QueryId

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from lakecommit.cli.health import health_of
-from lakecommit.cli.status import read_status
+from lakecommit.cli.verbs.status.health import health_of
+from lakecommit.cli.verbs.status.verb import read_status
 from lakecommit.clock import SystemClock
 from lakecommit.formats.delta.log.history import query_names
 from lakecommit.model import Epoch, Marks, Seal
 from lakecommit.observing.status import QueryStatus, StagedEpoch
+from lakecommit.progress.standing import Standing
 from lakecommit.storage.counting import CountingStore
 from tests.lake import OTHER, QUERY
 from tests.lake.on_disk import BATCH, LakeOnDisk
@@ -116,9 +117,9 @@ NOW = 1_800_000_000_000
 def a_query(sealed_ago, snapshot_ago, pending=0, backlog=None):
     """A query that sealed and committed so many minutes ago; the oldest of `pending` epochs as long ago."""
     seal = Seal(QUERY, Epoch(9), (), None, "t", None, NOW - sealed_ago * MINUTE, backlog=backlog)
-    status = QueryStatus(QUERY, Marks(Epoch(8), Epoch(8)), Epoch(9), seal, (), ())
-    staged = (StagedEpoch(Epoch(9), NOW - pending * MINUTE, 1, 1, 10, 100),) if pending else ()
-    return replace(status, pending=staged, snapshot_ms=NOW - snapshot_ago * MINUTE)
+    status = QueryStatus(QUERY, Marks(Epoch(8), Epoch(8)), Epoch(9), seal)
+    staged = (StagedEpoch(Epoch(9), Standing.PENDING, NOW - pending * MINUTE, 1, 1, 10, 100),) if pending else ()
+    return replace(status, staged=staged, snapshot_ms=NOW - snapshot_ago * MINUTE)
 
 
 @pytest.mark.parametrize(
