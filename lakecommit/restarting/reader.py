@@ -63,29 +63,33 @@ class Reader:
         """The progress of a query, replayed from the store where it is not known, and then told to the observers."""
         queries = self._queries
         run = queries.read_for(query, settings)
-        progress = queries.progress.get(query)
-        if progress is None:
-            try:
-                # It may end while it is read, and is not forgotten before that is over.
-                with queries.busy_with(query):
+        # It may end meanwhile, and is not forgotten before this is over.
+        with queries.busy_with(query):
+            progress = queries.progress.get(query)
+            if progress is None:
+                try:
                     marks, found = await self._replay(query, settings)
-            except BaseException:
-                queries.drop_files(query)
-                raise
-            starting = Progress(query, first_of_run=run.may_repeat, anew=queries.table.identity(settings).anew)
-            progress = advance(starting, Replayed(marks, found.newest_seal, found.pending))
-            queries.has_read(query, progress)
-        # Queries that write elsewhere are read here, too, and have left nothing.
-        if progress.newest is not None:
-            try:
-                await self._observer.query_read(query, queries.table.state)
-            except BaseException:
-                queries.forget(query)
-                raise
-            if queries.runs[query].ended:
-                # It is read once more only for what is pending of it.
-                self._observer.run_ended(query)
+                except BaseException:
+                    queries.drop_files(query)
+                    raise
+                starting = Progress(query, first_of_run=run.may_repeat, anew=queries.table.identity(settings).anew)
+                progress = advance(starting, Replayed(marks, found.newest_seal, found.pending))
+                queries.has_read(query, progress)
+            # Queries that write elsewhere are read here, too, and have left nothing.
+            if progress.newest is not None:
+                await self._tell(query)
         return progress
+
+    async def _tell(self, query: QueryId) -> None:
+        queries = self._queries
+        try:
+            await self._observer.query_read(query, queries.table.state)
+        except BaseException:
+            queries.forget(query)
+            raise
+        if queries.runs[query].ended:
+            # It is read once more only for what is pending of it.
+            self._observer.run_ended(query)
 
     async def _replay(self, query: QueryId, settings: TableSettings) -> tuple[Marks, Replay]:
         """Marks and what is pending after them. Before anything is refused, marks and seals are read again.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -134,6 +135,32 @@ def test_a_query_that_ends_while_it_is_read_is_committed():
         await planning
         await committer.drain()
         assert sorted(set(lake.epochs_of_files())) == list(range(9))
+
+    virtually(scenario)
+
+
+def test_a_query_that_ends_while_its_listeners_are_found_is_not_forgotten_before():
+    async def scenario(lake):
+        await lake.epoch(lake.committer(), 0, pace=Pace())
+        listener = SimpleNamespace(name="listener", on_snapshot=lambda snapshot: None)
+        committer = lake.committer(listener, patience_ms=PATIENCE_MS)
+        listing, found = lake.store.list, []
+
+        async def slow(prefix, **more):
+            if "/listeners/" in prefix:
+                found.append(prefix)
+                await lake.clock.sleep(10)
+            async for page in listing(prefix, **more):
+                yield page
+
+        lake.store.list = slow
+        committer.begin_run(QUERY)
+        planning = asyncio.ensure_future(committer.plan(SCHEMA, SETTINGS, queries=[QUERY]))
+        await lake.clock.sleep(1)
+        assert found
+        committer.end_run(QUERY)
+        assert (await planning).done == {QUERY: 0}
+        await committer.drain()
 
     virtually(scenario)
 
