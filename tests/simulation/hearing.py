@@ -41,9 +41,14 @@ class Bell:
 
     def on_snapshot(self, snapshot: CommittedSnapshot) -> None:
         self._refuse("before")
-        self.process.world.model.hearing.told(self, snapshot)
-        self._refuse("after")
-        self.learn(snapshot.query, range(snapshot.first_epoch, snapshot.last_epoch + 1))
+        try:
+            self.process.world.model.hearing.told(self, snapshot)
+            self._refuse("after")
+            self.learn(snapshot.query, range(snapshot.first_epoch, snapshot.last_epoch + 1))
+        except Violation as violation:
+            # What a listener raises is only logged, and its process may be gone before that.
+            self.process.world.end_with(violation)
+            raise
         self.last[snapshot.query] = snapshot.last_epoch
 
     def knows(self, query: str) -> set[int] | None:

@@ -101,12 +101,20 @@ class World:
         self.loop.at(self.loop.now + ms, _resolve, future)
         await future
 
+    def end_with(self, violation: Violation) -> None:
+        """The run ends with it, whatever becomes of the process that has met it."""
+        self.loop.at(self.loop.now, _raise, violation)
+
     def unexpected(self, process: Process, error: BaseException | None) -> None:
         """A process ended with an error that nothing justifies: the run ends with it."""
         assert error is not None
         if isinstance(error, Violation):
             raise error
         raise Violation(f"{process.name} ended with {type(error).__name__}: {error}") from error
+
+
+def _raise(violation: Violation) -> None:
+    raise violation
 
 
 def _adopt(task: asyncio.Task[Any]) -> None:
