@@ -46,14 +46,14 @@ def test_a_restart_with_300_000_pending_files_stays_within_its_memory_and_keeps_
 
 
 def test_a_driver_does_not_grow_with_its_epochs_and_queries():
-    sizes = argparse.Namespace(epochs=400, queries=200, tables=40)
+    sizes = argparse.Namespace(epochs=800, queries=300, tables=60)
     grown = {
         case: remembering.run_apart(case, "traced", sizes).growth_bytes()
         for case in (remembering.EPOCHS, remembering.QUERIES, remembering.KEPT)
     }
-    assert grown[remembering.EPOCHS] < 32 * 1024, grown
-    assert grown[remembering.QUERIES] < 32 * 1024, grown
-    assert grown[remembering.KEPT] > 100 * 1024, "it would be seen"
+    assert grown[remembering.EPOCHS] < 64 * 1024, grown
+    assert grown[remembering.QUERIES] < 64 * 1024, grown
+    assert grown[remembering.KEPT] > 200 * 1024, "it would be seen"
 
 
 @pytest.mark.timeout(1800)
