@@ -61,6 +61,7 @@ else
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.slow_table
 	$(BIN)/python -m benchmarks.pending
+	$(BIN)/python -m benchmarks.remembering
 	$(BIN)/python -m benchmarks.faulty_s3
 endif
 

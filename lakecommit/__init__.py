@@ -39,8 +39,9 @@ def drain(timeout: float = 60) -> None:
 def metrics() -> dict[str, dict[str, dict[str, object]]]:
     """What streams of this process have committed and what of them is pending, by table and query id.
 
-    `lakecommit.observing.metrics.QueryMetrics` says what each figure means. Spark's own metrics have the sums, too, as
-    gauges that begin with `lakecommit.`.
+    All queries that run are there, and of the others the hundred whose last snapshots are the newest.
+    `lakecommit.observing.metrics.QueryMetrics` says what each figure means. Spark's own metrics have the sums over all
+    queries that ever ran, as gauges that begin with `lakecommit.`.
     """
     from lakecommit.spark_ext.registration import metrics as all_metrics  # noqa: PLC0415 (Spark is an extra)
 

@@ -112,7 +112,9 @@ class SparkSessions:
         offsets = self._jvm.submit(epoch_offsets, spark, query, epoch, with_latest=ask).result()
         if run is not None and offsets.latest is not None:
             with self._lock:
-                self._latest_known[query] = run
+                # It may have ended meanwhile.
+                if self._runs.get(query) == run:
+                    self._latest_known[query] = run
         return offsets
 
     def _locations_read(self, spark: SparkSession, query: QueryId | None, request: Request) -> Sequence[str] | None:

@@ -79,6 +79,8 @@ class Snapshots:
 
     async def _commit_all(self) -> None:
         while (wait_ms := self._due_in_ms()) is not None:
+            # Not only at the end, which does not come while one query always has something pending.
+            self._queries.forget_ended()
             if wait_ms > 0:
                 await self._queries.changed.wait(wait_ms)
             else:
@@ -87,6 +89,10 @@ class Snapshots:
         self._patience.over()
         self._reading.clear()
         self.held.clear()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._worker.is_under_way
 
     def end(self) -> None:
         """Commits nothing any more."""

@@ -326,10 +326,26 @@ class TableCommitter:
                 "waits for it",
                 *(query, load.epochs, load.files, self._format.location),
             )
+        self._unreadable.discard(query)
         self._queries.end_run(query)
         self._snapshots.wake()
         self._observers.table_seen(self._table.state)
         self._observers.run_ended(query)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether something is pending, failed, in doubt or under way, or a run goes on that writes here."""
+        return not (self._queries.is_idle and self._snapshots.is_idle)
+
+    @property
+    def runs(self) -> Mapping[QueryId, Run]:
+        """By query: those that go on, or have left something to commit."""
+        return self._queries.runs
+
+    def close(self) -> None:
+        """Commits nothing any more. Precondition: nobody needs it."""
+        self._snapshots.end()
+        self._queries.close()
 
     async def _committed(self, query: QueryId, epoch: Epoch, run: Run, wait_ms: int | None) -> Outcome:
         """Has what is pending committed, and waits for the epoch's snapshot, at most as long as it is told to."""

@@ -14,6 +14,10 @@ class Worker:
         self._work = work
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def is_under_way(self) -> bool:
+        return self._task is not None
+
     def wake(self) -> None:
         """There may be something to do."""
         if self._task is None:

@@ -8,7 +8,7 @@ again with the same snapshot, after a pause; whatever it does, the snapshot stay
 each query, so that snapshots which it was not told of, because the process died or because somebody else committed
 them, are made up for when the query starts again.
 
-It may remember something of its own with the methods of `RemembersState`.
+It may remember something of its own with the methods of `RemembersState`, and let go of it with that of `ForgetsState`.
 """
 
 from __future__ import annotations
@@ -85,6 +85,14 @@ class RemembersState(Protocol):
 
     def restore(self, table: str, query: str, state: object) -> None:
         """Takes what was remembered, in the place of all that is known of this table and query."""
+
+
+@runtime_checkable
+class ForgetsState(RemembersState, Protocol):
+    """One that lets go of what it has in memory when a query has ended."""
+
+    def forget(self, table: str, query: str) -> None:
+        """The query has ended, and its state is saved. It is given back before anything more is told of the query."""
 
 
 def check_listeners(listeners: Sequence[CommitListener]) -> dict[str, CommitListener]:

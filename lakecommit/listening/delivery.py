@@ -18,7 +18,7 @@ from lakecommit.concurrency.backoff import Backoff, Bounds
 from lakecommit.concurrency.signal import Bell
 from lakecommit.concurrency.worker import Worker
 from lakecommit.errors import CorruptState
-from lakecommit.listening.api import CommitListener, CommittedSnapshot, RemembersState
+from lakecommit.listening.api import CommitListener, CommittedSnapshot, ForgetsState, RemembersState
 from lakecommit.listening.calls import Call, ListenerFailed, call_listener
 from lakecommit.listening.events import Counted, Gone, Teller, counted
 from lakecommit.listening.feed import Feed, Untold
@@ -83,6 +83,8 @@ class Delivery:
         # The object that has the place `_epoch`; None until it is read.
         self._served: CommitListener | None = None
         self._epoch = self._saved = BEFORE_ALL
+        # Whether the listener was told to forget the query, and has its place and state only in the store.
+        self._forgotten = False
         # What the listener has still to take back.
         self._unrestored: Place | None = None
         self._hangs: str | None = None
@@ -163,6 +165,9 @@ class Delivery:
     def _next_deed(self) -> _Deed | None:
         """What is to be done next; None where there is nothing."""
         telling, saving, now_ms = self._telling, self._saving, self._around.clock.boot_ms()
+        more = self._feed.after(self._epoch) is not None
+        if self._forgotten and self._feed.ended and not more:
+            return None
         if self._served is not self._around.listeners[self.name]:
             return _Deed("read the place of", self._load, telling.until_ms, telling)
         if self._unrestored is not None:
@@ -170,7 +175,6 @@ class Delivery:
         if self._may_be_behind:
             return _Deed("read the place of", self._catch_up, telling.until_ms, telling)
         deeds: list[_Deed] = []
-        more = self._feed.after(self._epoch) is not None
         if self._epoch != self._saved:
             hurried = self._feed.ended or self._around.hurried()
             at_once = hurried and (not more or telling.until_ms > now_ms)
@@ -178,6 +182,8 @@ class Delivery:
             deeds.append(_Deed("save the place of", self._save, at_ms, saving))
         if more:
             deeds.append(_Deed("tell", self._tell, telling.until_ms, telling))
+        if not deeds and self._feed.ended and isinstance(self._served, ForgetsState):
+            return _Deed("have the query forgotten by", self._forget, telling.until_ms, telling)
         ready = [deed for deed in deeds if deed.at_ms <= now_ms]
         return ready[0] if ready else min(deeds, key=lambda deed: deed.at_ms, default=None)
 
@@ -193,7 +199,7 @@ class Delivery:
                 # Whoever deletes it wants the listener to begin with what comes then.
                 self._first = None
                 raise
-            self._served = listener
+            self._served, self._forgotten = listener, False
             self._take(place)
 
     async def _restore(self) -> None:
@@ -261,6 +267,13 @@ class Delivery:
             self._take(theirs)
         self._saved = epoch
         self._save_at_ms = self._around.clock.boot_ms() + SAVE_EVERY_MS
+
+    async def _forget(self) -> None:
+        """Precondition: its place is saved. Whatever comes then is told after the place is read again."""
+        listener = self._served
+        assert isinstance(listener, ForgetsState), "others are not told to"
+        await self._call(partial(listener.forget, self._around.teller.table, self._query))
+        self._served, self._forgotten = None, True
 
     def _body(self, epoch: Epoch) -> bytes:
         if not isinstance(self._served, RemembersState):

@@ -123,6 +123,10 @@ class PartitionDone:
         if given_up:
             self._say_given_up(given_up, table, query)
 
+    def forget(self, table: str, query: str) -> None:
+        self._open.pop((table, query), None)
+        self._said = {each for each in self._said if each[1:] != (table, query)}
+
     def _is_for(self, snapshot: CommittedSnapshot) -> bool:
         if self._tables is None:
             return True

@@ -8,7 +8,7 @@ writers' state, which is not released before.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -157,6 +157,15 @@ class Listening(Observer):
             return None
         known = self._ended.get(query) or {each.name: each.durable for each in self._of(query).values()}
         return min(known.get(name, BEFORE_ALL) for name in names)
+
+    def keep_ended(self, queries: Collection[str]) -> None:
+        """Nobody asks any more how far listeners were told in queries that have ended, but for these."""
+        self._ended = {query: told for query, told in self._ended.items() if query in queries}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is to be told, and nothing comes that would have to be."""
+        return not (self._feeds or self._hurried)
 
     async def settle(self) -> None:
         """Waits until all is told and all places are saved, but for what goes wrong and is tried again later."""

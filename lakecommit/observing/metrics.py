@@ -16,12 +16,16 @@ from lakecommit.model import QueryId, Totals
 from lakecommit.progress.observer import Observer, Snapshot
 from lakecommit.watermark import as_text
 
+# Of how many queries that do not run any more the figures are kept.
+ENDED_KEPT = 100
 _log = logging.getLogger("lakecommit.observing")
 
 
 @dataclass(frozen=True, slots=True)
 class QueryMetrics:
-    """What one query has added to one table since the process began, how its last snapshot was, and what is pending.
+    """What one query has added to one table, how its last snapshot was, and what is pending.
+
+    It is counted from when the process began, or from when the figures of earlier runs were let go.
 
     `requests` are those of the commits themselves, `attempts` the versions that they tried. `waited_ms` is how long the
     first epoch of the last snapshot was pending.
@@ -79,7 +83,11 @@ class TableMetrics(Observer):
 
 
 class Metrics:
-    """For all tables of a process. Counted by the committers, read from any thread."""
+    """For all tables of a process. Counted by the committers, read from any thread.
+
+    The figures of queries that run are all there, and beside them those of the `ENDED_KEPT` others whose last snapshots
+    are the newest. The sums over all queries are those since the process began.
+    """
 
     def __init__(
         self,
@@ -93,7 +101,9 @@ class Metrics:
         self._told = told
         self._listeners = listeners
         self._lock = threading.Lock()
+        # Whose last snapshot is the oldest comes first.
         self._queries: dict[tuple[str, QueryId], QueryMetrics] = {}
+        self._all = QueryMetrics()
 
     def committed(self, location: str, snapshots: Sequence[Snapshot]) -> None:
         """A version was committed."""
@@ -101,8 +111,16 @@ class Metrics:
             _log.info("%s", log_line(location, each))
             with self._lock:
                 key = (location, each.part.query)
-                self._queries[key] = self._queries.get(key, QueryMetrics()).after(each)
-        self._told(self._sum(snapshots[-1]))
+                self._queries[key] = self._queries.pop(key, QueryMetrics()).after(each)
+                self._all = self._all.after(each)
+        self._told(self._sum())
+
+    def let_go(self, runs: Callable[[str, QueryId], bool]) -> None:
+        """Forgets the figures of queries that do not run at a table any more, but for the newest of them."""
+        with self._lock:
+            ended = [key for key in self._queries if not runs(*key)]
+            for key in ended[:-ENDED_KEPT]:
+                del self._queries[key]
 
     def read(self) -> dict[str, dict[str, dict[str, object]]]:
         """By table and query."""
@@ -121,21 +139,10 @@ class Metrics:
                 of_query["listeners"] = {each.name: each.as_metrics() for each in standings if each.query == query}
         return found
 
-    def _sum(self, newest: Snapshot) -> QueryMetrics:
-        with self._lock:
-            counted = list(self._queries.values())
+    def _sum(self) -> QueryMetrics:
+        """Over all queries. What is of a single one, and no sum, is left out."""
         load = sum((each for queries in self._pending().values() for each in queries.values()), Totals())
-        return QueryMetrics(
-            snapshots=sum(each.snapshots for each in counted),
-            epochs=sum(each.epochs for each in counted),
-            files=sum(each.files for each in counted),
-            rows=sum(each.rows for each in counted),
-            size_bytes=sum(each.size_bytes for each in counted),
-            requests=sum(each.requests for each in counted),
-            attempts=sum(each.attempts for each in counted),
-            waited_ms=newest.waited_ms,
-            in_backlog=newest.in_backlog,
-        ).with_pending(load)
+        return replace(self._all, last_version=None, last_epoch=None, watermark=None).with_pending(load)
 
 
 def log_line(location: str, snapshot: Snapshot) -> str:

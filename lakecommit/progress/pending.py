@@ -43,8 +43,12 @@ class PendingMemory:
         return sum(table.memory_bytes for table in self._tables)
 
     def share_with(self, table: PendingFiles) -> None:
-        """From now on what `table` holds counts, too. Tables stay: a process has them until it ends."""
+        """From now on what `table` holds counts, too, until it is closed."""
         self._tables.append(table)
+
+    def part_with(self, table: PendingFiles) -> None:
+        """`table` holds nothing any more."""
+        self._tables = [each for each in self._tables if each is not table]
 
     def has_room(self, size: int) -> bool:
         return self.used_bytes + size <= self.limit_bytes
@@ -137,9 +141,10 @@ class PendingFiles:
             del self._queues[query]
 
     def close(self) -> None:
-        """Lets go of everything."""
+        """Lets go of everything, for good."""
         for query in list(self._queues):
             self.drop(query)
+        self._memory.part_with(self)
 
     def spill(self) -> None:
         """Moves the newest epochs in memory of the query that has most there to a segment. Precondition: one has."""

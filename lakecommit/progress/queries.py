@@ -179,6 +179,13 @@ class Queries:
         first = next((seal.epoch for seal in self._progress[query].pending if not seal.empty), None)
         return first is None or first > epoch
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is lost where all of it is forgotten: nothing is pending, failed or in doubt, and no run goes
+        on that has asked for anything here. (What ended runs have asked for is for who looks after their versions.)"""
+        pending = any(each.load.epochs or each.sealing is not None for each in self._progress.values())
+        return not pending and all(run.is_idle for run in self._runs.values())
+
     # What happens.
 
     def begin_run(self, query: QueryId) -> None:
@@ -282,6 +289,10 @@ class Queries:
         self.outdated = False
         for query in self._progress:
             self.doubt(query, unread=True)
+
+    def close(self) -> None:
+        """Lets go of what is kept of pending epochs."""
+        self._files.close()
 
     def drop_files(self, query: QueryId) -> None:
         """What was kept of an attempt to read the query counts no longer."""

@@ -86,6 +86,13 @@ class Run:
         return self.phase is not Phase.SEALED
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing is lost where it is forgotten: it has asked for nothing here, nobody waits for it, and the
+        store has nothing that somebody has to read. So it is with the runs of queries that write elsewhere."""
+        owed = self.unread or self.failure is not None
+        return self.phase is Phase.BEGUN and not (owed or self.waiting or self.pressed or self.busy)
+
+    @property
     def in_backlog(self) -> bool:
         """Whether its commits are spaced, and nobody waits for them."""
         return self.pace.backlog_interval_ms > 0 and self.backlog is not None and not self.backlog.reached

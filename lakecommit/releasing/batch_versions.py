@@ -56,6 +56,11 @@ class BatchVersions:
         self._clock = clock
         self._young: list[BatchVersion] = []
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether no batch write is looked after."""
+        return not self._young
+
     def committed(self, table: TableState, snapshot: BatchSnapshot) -> None:
         """The version of `table` is this batch write."""
         pending = snapshot.pending

@@ -225,6 +225,7 @@ class QueryCleaner:
             left = await self._store.delete([layout.seal_path(self._query, epoch) for epoch in seals])
         for epoch in seals:
             self._links.pop(epoch, None)
+        self.versions.forget(seals)
         if clean_up.newest_seal is not None:
             self._swept = clean_up.newest_seal
             self._unswept = {epoch: seal for epoch, seal in self._unswept.items() if epoch > self._swept}

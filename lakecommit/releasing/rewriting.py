@@ -48,6 +48,11 @@ class Rewriting(Observer):
         self._commit = commit
         self._batches = BatchVersions(store, table_format, queries, reader, clock)
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether no version is looked after, nor anything cleaned up."""
+        return self._housekeeper.is_clean and self._batches.is_clean
+
     def batch_committed(self, table: TableState, snapshot: BatchSnapshot) -> None:
         self._batches.committed(table, snapshot)
 

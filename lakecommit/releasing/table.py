@@ -48,6 +48,11 @@ class TableHousekeeper(Observer):
         """Those behind which something is left to clean up, or to look after."""
         return self._queries.keys()
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is left to clean up, or to look after."""
+        return not (self._queries or self._batches)
+
     async def query_read(self, query: QueryId, table: TableState | None) -> None:
         """What earlier runs of the query left is looked for with the next step."""
         self._cleaner(query).look_again()

@@ -57,6 +57,11 @@ class OwnVersions:
         """Since when an epoch is known to be in the log, which no version of ours says: at first, since `at_ms`."""
         return self._seen_ms.setdefault(epoch, at_ms)
 
+    def forget(self, epochs: Collection[Epoch]) -> None:
+        """Nobody asks for these any more: their state is released."""
+        for epoch in epochs:
+            self._seen_ms.pop(epoch, None)
+
     def take_for_held(self, epochs: Collection[Epoch]) -> Mapping[Epoch, int]:
         """Epochs that were done before the log begins, as far as it can tell; it is said once."""
         if new := sorted(epoch for epoch in epochs if epoch not in self._seen_ms):

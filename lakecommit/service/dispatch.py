@@ -9,7 +9,9 @@ import asyncio
 import logging
 import random
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from lakecommit.clock import Clock, SystemClock
@@ -30,17 +32,19 @@ from lakecommit.progress.pending import PendingFiles, PendingMemory
 from lakecommit.progress.settings import TableSettings, Txn
 from lakecommit.sealing.sealer import Offsets
 from lakecommit.service.table import ServedTable
+from lakecommit.service.tables import ServedTables
 from lakecommit.service.wire import Answer, Request, Verb
 from lakecommit.state.codec import decode_report
 from lakecommit.storage.base import Store
 from lakecommit.storage.counting import CountingStore
 from lakecommit.storage.location import is_apart, open_store
 
+# Of how many runs it is known that they have ended while a last request of theirs is under way.
+ENDED_KNOWN = 100
 # An inline committer reads every pending seal again for each epoch, so it lets few of them gather.
 INLINE_EMPTY_EPOCHS = 16
 
 _log = logging.getLogger("lakecommit.service")
-_TableKey = tuple[str, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,11 @@ class Facts:
     names: Mapping[QueryId, str] = field(default_factory=dict)
     txn: Mapping[str, str] = field(default_factory=dict)
     reads: Sequence[str] | None = None
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """All options that are not the writer's own."""
+        return {**self.defaults, **self.txn}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +120,20 @@ class Committers:
         self._random = random_fraction
         self._open_at = open_at
         self._listeners = Listeners()
-        # One for each location: no listener is told twice where queries bring different store options.
-        self._listening: dict[str, Listening] = {}
-        self._tables: dict[_TableKey, ServedTable] = {}
-        self._known: dict[_TableKey, ServedTable] = {}
+        self._ended: deque[QueryId] = deque(maxlen=ENDED_KNOWN)
+        self._tables = ServedTables(self._clock, self._new_table, self._new_listening)
 
     async def answer(self, request: Request, facts: Facts) -> Answer:
         """Does what `request` asks. Raises what goes wrong; nothing of it is remembered."""
         self._tell_unheeded(facts.defaults)
-        defaults = {**facts.defaults, **facts.txn}
-        options = parse_options(request.options, streaming=request.streaming, defaults=defaults)
-        committer = self._committer(options)
+        options = parse_options(request.options, streaming=request.streaming, defaults=facts.options)
+        with self.using(options) as committer:
+            try:
+                return await self._answer(committer, request, facts, options)
+            finally:
+                self._end_late(committer)
+
+    async def _answer(self, committer: ServedTable, request: Request, facts: Facts, options: Options) -> Answer:
         settings = replace(_settings(options), blind=is_apart(options.path, facts.reads))
         txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
         match request.verb:
@@ -131,7 +143,7 @@ class Committers:
                     request.schema, settings, queries=queries, afresh=not request.streaming, txn=txn
                 )
                 done = {str(query): int(epoch) for query, epoch in planned.done.items()}
-                return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=defaults)
+                return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=facts.options)
             case Verb.COMMIT_EPOCH:
                 reports = _reports(request)
                 query = _query_of(reports, request.epoch)
@@ -154,22 +166,34 @@ class Committers:
                 await committer.abort_batch(QueryId(request.query), _reports(request))
                 return Answer()
 
+    def _end_late(self, committer: ServedTable) -> None:
+        """A request that is answered after its run has ended, or names a query that has, has it remembered again."""
+        for query in self._ended:
+            if query in committer.runs and not committer.runs[query].ended:
+                committer.end_run(query)
+
     async def resume(self, restart: Restart) -> bool:
         """Has what earlier runs of a query left committed; whether Spark need not repeat the epoch that it would."""
         self._tell_unheeded(restart.defaults)
         options = parse_options(restart.options, streaming=True, defaults=restart.defaults)
         repeated = None if restart.repeated is None else (restart.repeated, restart.offsets)
         settings = replace(_settings(options), query_name=restart.name)
-        return await self._committer(options).resume(restart.query, settings, self._pace(options), repeated)
+        with self.using(options) as committer:
+            return await committer.resume(restart.query, settings, self._pace(options), repeated)
 
     async def tidy(self) -> None:
-        """One step of cleaning up behind the writers of all tables. Never fails."""
-        for committer in list(self._tables.values()):
+        """One step of cleaning up behind the writers of all tables. Never fails.
+
+        Afterwards tables are forgotten that nobody has needed for a while, and figures of queries that ended long ago.
+        """
+        for committer in self._tables:
             await committer.tidy()
+        self._tables.let_go()
+        self.metrics.let_go(self._runs)
 
     async def drain(self) -> None:
         """Has all that is pending committed, and waits for it. Raises what made it fail, once all others are done."""
-        outcomes = await asyncio.gather(*(each.drain() for each in self._tables.values()), return_exceptions=True)
+        outcomes = await asyncio.gather(*(each.drain() for each in self._tables), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -178,7 +202,7 @@ class Committers:
     def pending(self) -> Mapping[str, Mapping[QueryId, Totals]]:
         """What is sealed and not committed, by table and query."""
         found: dict[str, dict[QueryId, Totals]] = {}
-        for (location, _), committer in self._tables.items():
+        for location, committer in self._tables.by_location():
             if committer.pending:
                 found.setdefault(location, {}).update(committer.pending)
         return found
@@ -186,32 +210,37 @@ class Committers:
     @property
     def unsure(self) -> list[tuple[str, QueryId]]:
         """Tables and queries that may have sealed more than is known."""
-        return [(location, query) for (location, _), each in self._tables.items() for query in sorted(each.unsure)]
+        return [(location, query) for location, each in self._tables.by_location() for query in sorted(each.unsure)]
 
     def begin_run(self, query: QueryId) -> None:
-        """A run of a query begins: what is remembered of it is read again. Never waits."""
-        for committer in list(self._tables.values()):
+        """A run of a query begins: what is remembered of it is read again. Never waits.
+
+        A table that is not there has nothing to be reminded of: whoever asks for it has all of it read.
+        """
+        self._ended = deque((each for each in self._ended if each != query), maxlen=ENDED_KNOWN)
+        for committer in self._tables:
             committer.begin_run(query)
 
     def end_run(self, query: QueryId) -> None:
         """A run has ended: what is pending of it is committed, and then it is forgotten. Never waits."""
-        for committer in list(self._tables.values()):
+        self._ended.append(query)
+        for committer in self._tables:
             committer.end_run(query)
 
     def listen(self, listeners: Sequence[CommitListener]) -> None:
         """Has these told of snapshots, too, from now on. Never waits. Raises `InvalidInput` where one is none."""
         self._listeners.add(listeners)
-        for listening in self._listening.values():
+        for listening in self._tables.listening.values():
             listening.look_for_new()
 
     async def settle_listeners(self) -> None:
         """Waits until listeners are told of all that is committed, but for what goes wrong and is tried again later."""
-        await asyncio.gather(*(each.settle_listeners() for each in self._tables.values()))
+        await asyncio.gather(*(each.settle_listeners() for each in self._tables))
 
     @property
     def listener_status(self) -> Mapping[str, Sequence[ListenerStatus]]:
         """How far listeners are, by table."""
-        return {location: listening.status for location, listening in self._listening.items()}
+        return {location: listening.status for location, listening in self._tables.listening.items()}
 
     def _tell_unheeded(self, defaults: Mapping[str, str]) -> None:
         """Says once what a session asks of the process too late."""
@@ -233,40 +262,35 @@ class Committers:
             backlog_interval_ms=options.backlog_interval_ms,
         )
 
-    def _committer(self, options: Options) -> ServedTable:
-        """The table's committer; two spellings of one location share it."""
-        store_options = tuple(sorted(options.store_options.items()))
-        asked = (options.path, store_options)
-        if asked not in self._known:
-            store = CountingStore(self._open_at(options.path, options.store_options, clock=self._clock))
-            key = (store.location, store_options)
-            if key not in self._tables:
-                table_format = open_format(
-                    options.table_format, store, clock=self._clock, new_id=self._new_id, random=self._random
-                )
-                self._tables[key] = ServedTable(
-                    store,
-                    table_format,
-                    clock=self._clock,
-                    new_id=self._new_id,
-                    random=self._random,
-                    empty_epochs=INLINE_EMPTY_EPOCHS if self._inline else EMPTY_EPOCHS_PER_SNAPSHOT,
-                    patience_ms=0 if self._inline else PATIENCE_MS,
-                    files=PendingFiles(memory=self._memory, local_dir=self._local_dir),
-                    observers=(TableMetrics(self.metrics, store.location),),
-                    listening=self._listening_at(store),
-                )
-            self._known[asked] = self._tables[key]
-        return self._known[asked]
+    def using(self, options: Options) -> AbstractContextManager[ServedTable]:
+        """The committer of the table that is asked for."""
+        return self._tables.using(
+            options.path,
+            tuple(sorted(options.store_options.items())),
+            options.table_format,
+            lambda: CountingStore(self._open_at(options.path, options.store_options, clock=self._clock)),
+        )
 
-    def _listening_at(self, store: Store) -> Listening:
-        location = store.location
-        listening = self._listening.get(location)
-        if listening is None:
-            listening = Listening(store, location, self._listeners, clock=self._clock, random=self._random)
-            self._listening[location] = listening
-        listening.use(store)
-        return listening
+    def _new_table(self, store: Store, table_format: str, listening: Listening) -> ServedTable:
+        return ServedTable(
+            store,
+            open_format(table_format, store, clock=self._clock, new_id=self._new_id, random=self._random),
+            clock=self._clock,
+            new_id=self._new_id,
+            random=self._random,
+            empty_epochs=INLINE_EMPTY_EPOCHS if self._inline else EMPTY_EPOCHS_PER_SNAPSHOT,
+            patience_ms=0 if self._inline else PATIENCE_MS,
+            files=PendingFiles(memory=self._memory, local_dir=self._local_dir),
+            observers=(TableMetrics(self.metrics, store.location),),
+            listening=listening,
+        )
+
+    def _new_listening(self, store: Store) -> Listening:
+        return Listening(store, store.location, self._listeners, clock=self._clock, random=self._random)
+
+    def _runs(self, location: str, query: QueryId) -> bool:
+        """Whether a run of the query goes on, or has left something to commit to the table."""
+        return any(query in each.runs for place, each in self._tables.by_location() if place == location)
 
 
 def _settings(options: Options) -> TableSettings:

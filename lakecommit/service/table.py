@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from lakecommit.clock import Clock
 from lakecommit.committing.table import TableCommitter
@@ -59,6 +59,21 @@ class ServedTable(TableCommitter):
             commit=self._snapshots.wake,
         )
         self._observers.add(self._rewriting)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether something is to be committed or told, or a run goes on that writes here."""
+        return super().is_needed or not self._listening.is_idle
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is left to clean up behind the writers, and no version of theirs to look after."""
+        return self._rewriting.is_clean
+
+    @property
+    def looked_after(self) -> Collection[QueryId]:
+        """Queries behind which something is left to clean up."""
+        return self._housekeeper.queries
 
     async def abort_batch(self, query: QueryId, reports: Sequence[Report | None]) -> None:
         await super().abort_batch(query, reports)

@@ -5,6 +5,7 @@ What does not depend on the machine is asserted here: memory, and that nothing i
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import pending, slow_table
+from benchmarks import pending, remembering, slow_table
 from benchmarks.memory import MIB
 from benchmarks.places import Bench
 
@@ -42,6 +43,17 @@ def test_a_restart_with_300_000_pending_files_stays_within_its_memory_and_keeps_
     epochs = [epoch for epoch, _ in added]
     assert epochs == sorted(epochs)
     assert set(epochs) == set(range(300))
+
+
+def test_a_driver_does_not_grow_with_its_epochs_and_queries():
+    sizes = argparse.Namespace(epochs=800, queries=300, tables=60)
+    grown = {
+        case: remembering.run_apart(case, "traced", sizes).growth_bytes()
+        for case in (remembering.EPOCHS, remembering.QUERIES, remembering.KEPT)
+    }
+    assert grown[remembering.EPOCHS] < 64 * 1024, grown
+    assert grown[remembering.QUERIES] < 64 * 1024, grown
+    assert grown[remembering.KEPT] > 200 * 1024, "it would be seen"
 
 
 @pytest.mark.timeout(1800)

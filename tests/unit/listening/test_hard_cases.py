@@ -125,10 +125,12 @@ def test_queries_with_other_store_options_tell_a_listener_once():
 
         async def epoch(number, query, timeout):
             options = {"path": "memory://table", "store.timeout": timeout}
-            committer = committers._committer(parse_options(options, streaming=True))
-            planned = await committer.plan(SCHEMA, SETTINGS, queries=[QUERY, OTHER])
-            report = await lake.report(planned, number, 0, Named(days=("2026-01-01",)), query=query)
-            await committer.commit_epoch(query, Epoch(number), [report], schema=SCHEMA, settings=SETTINGS, pace=Pace())
+            with committers.using(parse_options(options, streaming=True)) as committer:
+                planned = await committer.plan(SCHEMA, SETTINGS, queries=[QUERY, OTHER])
+                report = await lake.report(planned, number, 0, Named(days=("2026-01-01",)), query=query)
+                await committer.commit_epoch(
+                    query, Epoch(number), [report], schema=SCHEMA, settings=SETTINGS, pace=Pace()
+                )
 
         for number in range(5):
             await epoch(number, QUERY, "30s")

@@ -162,3 +162,27 @@ def test_every_event_is_in_the_theory_above_the_table():
     for event in runs.TRANSITIONS:
         assert event.__name__ in (runs.__doc__ or "")
     assert {field.name for field in fields(Run)} >= {"doubted", "unread", "failure", "generation"}
+
+
+@pytest.mark.parametrize(
+    ("events", "idle"),
+    [
+        ([], True),
+        ([Began(2)], True),
+        ([Opened(SETTINGS), Read()], True),
+        ([Doubted()], True),
+        ([Doubted(unread=True)], False),
+        ([Resumed(SETTINGS, PACE)], False),
+        ([Resumed(SETTINGS, PACE), Read()], True),
+        ([Asked(SETTINGS, PACE)], False),
+        ([Asked(SETTINGS, PACE), Sealing()], False),
+        ([Failed(ERROR)], False),
+        ([Busy(1)], False),
+        ([Busy(1), Busy(-1)], True),
+        ([Waits(1)], False),
+        ([Pressed(1)], False),
+        ([Asked(SETTINGS, PACE), Sealing(), Began(2)], True),
+    ],
+)
+def test_nothing_is_lost_with_a_run_that_has_asked_for_nothing(events, idle):
+    assert moved(FRESH, *events).is_idle is idle

@@ -65,3 +65,13 @@ def test_a_disk_that_is_full_loses_nothing_of_either_table() -> None:
         add(two, range(9), query=OTHER)
     assert before <= memory.used_bytes <= LIMIT
     assert_whole(one, range(9))
+
+
+def test_a_table_that_is_closed_leaves_its_share_to_the_others() -> None:
+    memory, one, two = two_tables(Disk())
+    add(one, range(9))
+    one.close()
+    assert memory.used_bytes == 0
+    add(two, range(9))
+    assert two.spilled_bytes == 0
+    assert memory._tables == [two]

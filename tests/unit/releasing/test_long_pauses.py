@@ -58,6 +58,23 @@ def test_what_was_done_before_the_log_begins_is_released(table, caplog):
     run(scenario())
 
 
+def test_since_when_an_epoch_is_known_is_forgotten_with_its_state(table):
+    async def scenario():
+        committer = table.committer()
+        for epoch in range(2):
+            await table.epoch(committer, epoch, [epoch])
+        await clean_up_the_log(table, MONTH_MINUTES)
+        await table.epoch(table.committer(), 2, [2])
+        cleaner = table.cleaner()
+        await cleaner.apply(await cleaner.survey())
+        assert set(cleaner.versions._seen_ms) == {0, 1}
+        table.pass_minutes(30)
+        await cleaner.apply(await cleaner.survey())
+        assert not cleaner.versions._seen_ms
+
+    run(scenario())
+
+
 def test_recover_does_not_refuse_what_was_done_before_the_log_begins(table):
     async def scenario():
         committer = table.committer()

@@ -12,6 +12,7 @@ import pytest
 from lakecommit.committing.table import PATIENCE_MS
 from lakecommit.errors import AccessDenied, CorruptState, LakecommitError, StoreError
 from lakecommit.model import DataFile, Epoch
+from lakecommit.options.parsing import parse_options
 from lakecommit.progress.cadence import Pace
 from lakecommit.sealing.sealer import Offsets
 from lakecommit.service.dispatch import Committers
@@ -41,6 +42,15 @@ def break_reads(lake, broken, error):
         lake.store.get = get
 
     return mend
+
+
+def committers_of(lake):
+    return Committers(clock=lake.clock, open_at=lambda *_, **__: lake.store, random_fraction=lambda: 0.5)
+
+
+def served(committers, timeout="30s"):
+    with committers.using(parse_options({"path": "memory://table", "store.timeout": timeout}, streaming=True)) as found:
+        return found
 
 
 def files_in_memory():
@@ -238,9 +248,8 @@ def test_a_table_that_was_replaced_is_accepted_by_the_first_restart_that_says_so
 
 def test_what_may_be_pending_is_said_also_while_it_cannot_be_read():
     async def scenario(lake):
-        committer = lake.committer(patience_ms=PATIENCE_MS)
-        committers = Committers(clock=lake.clock)
-        committers._tables["memory://table", ()] = committer
+        committers = committers_of(lake)
+        committer = served(committers)
         await lake.epoch(committer, 0, pace=Pace())
         lake.store.version_ms = 3000
         for epoch in (1, 2):
@@ -283,13 +292,13 @@ def test_a_failure_that_is_remembered_holds_none_of_the_files():
 
 def test_two_queries_with_other_store_options_are_both_named():
     async def scenario(lake):
-        committers = Committers(clock=lake.clock)
-        for number, query in enumerate((QUERY, OTHER)):
-            committer = committers._tables["memory://table", (("timeout", str(number)),)] = lake.committer()
-            await lake.epoch(committer, 0, query=query, pace=Pace())
+        committers = committers_of(lake)
+        queries = {"30s": QUERY, "60s": OTHER}
+        for timeout, query in queries.items():
+            await lake.epoch(served(committers, timeout), 0, query=query, pace=Pace())
         lake.store.version_ms = 3000
-        for committer, query in zip(committers._tables.values(), (QUERY, OTHER), strict=True):
-            await lake.epoch(committer, 1, query=query)
+        for timeout, query in queries.items():
+            await lake.epoch(served(committers, timeout), 1, query=query)
         assert committers.pending["memory://table"].keys() == {QUERY, OTHER}
         await committers.drain()
 

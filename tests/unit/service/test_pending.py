@@ -216,7 +216,7 @@ def test_the_tables_of_a_process_share_its_memory(tmp_path):
             driver.at(table)
             for epoch in range(1, 5):
                 driver.epoch(QUERY, epoch, [epoch])
-        files = [table._queries._files for table in driver.committers._tables.values()]
+        files = [table._queries._files for table in driver.committers._tables]
         assert len(files) == 2
         assert sum(each.memory_bytes for each in files) <= limit
         assert all(each.memory_bytes + each.spilled_bytes > limit for each in files)
