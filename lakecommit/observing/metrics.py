@@ -1,4 +1,5 @@
-"""What the committers of this process have done: one line of the log for each snapshot, and the same as numbers.
+"""What the committers of this process have done: one line of the log for each snapshot of a stream and for each batch
+write, and the same as numbers.
 
 The line is `key=value` pairs, so that a person and a log shipper read it alike.
 """
@@ -9,11 +10,12 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from lakecommit.formats.base import TableState
 from lakecommit.listening.table import ListenerStatus
 from lakecommit.model import QueryId, Totals
-from lakecommit.progress.observer import Observer, Snapshot
+from lakecommit.progress.observer import BatchSnapshot, Observer, Snapshot
 from lakecommit.watermark import as_text
 
 # Of how many queries that do not run any more the figures are kept.
@@ -48,20 +50,30 @@ class QueryMetrics:
     pending_size_bytes: int = 0
 
     def after(self, snapshot: Snapshot) -> QueryMetrics:
-        totals, last = snapshot.part.totals, snapshot.part.epochs[-1]
-        return QueryMetrics(
-            snapshots=self.snapshots + 1,
+        last = snapshot.part.epochs[-1]
+        return replace(
+            self._with(snapshot, snapshot.part.totals),
             epochs=self.epochs + len(snapshot.part.epochs),
+            last_epoch=last.epoch,
+            waited_ms=snapshot.waited_ms,
+            in_backlog=snapshot.in_backlog,
+            watermark=as_text(last.watermark_us),
+        )
+
+    def after_batch(self, snapshot: BatchSnapshot) -> QueryMetrics:
+        """A batch write has no epochs, and waits for nobody."""
+        return self._with(snapshot, snapshot.pending.totals)
+
+    def _with(self, snapshot: Snapshot | BatchSnapshot, totals: Totals) -> QueryMetrics:
+        return replace(
+            self,
+            snapshots=self.snapshots + 1,
             files=self.files + totals.files,
             rows=self.rows + totals.rows,
             size_bytes=self.size_bytes + totals.size_bytes,
             requests=self.requests + snapshot.requests,
             attempts=self.attempts + snapshot.attempts,
             last_version=snapshot.version,
-            last_epoch=last.epoch,
-            waited_ms=snapshot.waited_ms,
-            in_backlog=snapshot.in_backlog,
-            watermark=as_text(last.watermark_us),
         )
 
     def with_pending(self, load: Totals) -> QueryMetrics:
@@ -80,6 +92,9 @@ class TableMetrics(Observer):
 
     def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
         self._metrics.committed(self._location, snapshots)
+
+    def batch_committed(self, table: TableState, snapshot: BatchSnapshot) -> None:
+        self._metrics.batch_committed(self._location, snapshot)
 
 
 class Metrics:
@@ -109,11 +124,20 @@ class Metrics:
         """A version was committed."""
         for each in snapshots:
             _log.info("%s", log_line(location, each))
-            with self._lock:
-                key = (location, each.part.query)
-                self._queries[key] = self._queries.pop(key, QueryMetrics()).after(each)
-                self._all = self._all.after(each)
+            self._count(location, each.part.query, partial(QueryMetrics.after, snapshot=each))
         self._told(self._sum())
+
+    def batch_committed(self, location: str, snapshot: BatchSnapshot) -> None:
+        """A batch write was committed."""
+        _log.info("%s", batch_log_line(location, snapshot))
+        self._count(location, snapshot.pending.query, partial(QueryMetrics.after_batch, snapshot=snapshot))
+        self._told(self._sum())
+
+    def _count(self, location: str, query: QueryId, after: Callable[[QueryMetrics], QueryMetrics]) -> None:
+        with self._lock:
+            key = (location, query)
+            self._queries[key] = after(self._queries.pop(key, QueryMetrics()))
+            self._all = after(self._all)
 
     def let_go(self, runs: Callable[[str, QueryId], bool]) -> None:
         """Forgets the figures of queries that do not run at a table any more, but for the newest of them."""
@@ -147,18 +171,39 @@ class Metrics:
 
 def log_line(location: str, snapshot: Snapshot) -> str:
     part = snapshot.part
-    pairs = {
-        "table": location,
-        "version": snapshot.version,
-        "query": part.query,
-        "epochs": f"{part.epochs[0].epoch}-{part.epochs[-1].epoch}",
-        "files": part.totals.files,
-        "rows": part.totals.rows,
-        "bytes": part.totals.size_bytes,
-        "requests": snapshot.requests,
-        "attempts": snapshot.attempts,
+    epochs = {"epochs": f"{part.epochs[0].epoch}-{part.epochs[-1].epoch}"}
+    more = {
         "waited_ms": snapshot.waited_ms,
         "backlog": str(snapshot.in_backlog).lower(),
         "watermark": as_text(part.epochs[-1].watermark_us) or "none",
+    }
+    return _line(location, part.query, snapshot, part.totals, epochs, more)
+
+
+def batch_log_line(location: str, snapshot: BatchSnapshot) -> str:
+    txn = snapshot.txn
+    named = {"transaction": "none" if txn is None else f"{txn.application_id}:{txn.version}"}
+    return _line(location, snapshot.pending.query, snapshot, snapshot.pending.totals, {}, named)
+
+
+def _line(
+    location: str,
+    query: QueryId,
+    snapshot: Snapshot | BatchSnapshot,
+    totals: Totals,
+    before: Mapping[str, object],
+    after: Mapping[str, object],
+) -> str:
+    pairs = {
+        "table": location,
+        "version": snapshot.version,
+        "query": query,
+        **before,
+        "files": totals.files,
+        "rows": totals.rows,
+        "bytes": totals.size_bytes,
+        "requests": snapshot.requests,
+        "attempts": snapshot.attempts,
+        **after,
     }
     return "snapshot " + " ".join(f"{key}={value}" for key, value in pairs.items())

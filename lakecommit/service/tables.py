@@ -29,11 +29,11 @@ def is_idle(unneeded_ms: int, *, clean: bool) -> bool:
 
 @dataclass(slots=True)
 class _Kept:
-    """`users` are the requests that are under way; `needed_ms` is when it was last needed, on the boot clock."""
+    """`requests` are those that are under way; `needed_ms` is when it was last needed, on the boot clock."""
 
     table: ServedTable
     needed_ms: int
-    users: int = 0
+    requests: int = 0
 
 
 class ServedTables:
@@ -78,11 +78,11 @@ class ServedTables:
         if asked not in self._spelt:
             self._spelt[asked] = self._keep(open_at(), store_options, table_format)
         kept = self._spelt[asked]
-        kept.users += 1
+        kept.requests += 1
         try:
             yield kept.table
         finally:
-            kept.users -= 1
+            kept.requests -= 1
             kept.needed_ms = self._clock.boot_ms()
 
     def _keep(self, store: Store, store_options: StoreOptions, table_format: str) -> _Kept:
@@ -102,7 +102,7 @@ class ServedTables:
         """
         now_ms = self._clock.boot_ms()
         for key, kept in list(self._kept.items()):
-            if kept.users or kept.table.is_needed:
+            if kept.requests or kept.table.is_needed:
                 kept.needed_ms = now_ms
             elif is_idle(now_ms - kept.needed_ms, clean=kept.table.is_clean):
                 _log.debug("nobody needs %s any more: it is read anew when it is asked for", key[0])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from lakecommit.model import Epoch, QueryId, SealedEpoch, Totals
+import logging
+
+import pytest
+
+from lakecommit.model import DataFile, Epoch, Pending, QueryId, SealedEpoch, Totals
 from lakecommit.observing.metrics import ENDED_KEPT, Metrics
-from lakecommit.progress.observer import Part, Snapshot
+from lakecommit.progress.observer import BatchSnapshot, Part, Snapshot
+from lakecommit.progress.settings import TableSettings, Txn
 
 TABLE = "memory://table"
 
@@ -53,3 +58,22 @@ def test_the_sums_are_over_all_queries_that_ever_ran():
     assert (newest.size_bytes, newest.requests, newest.attempts) == (400 * all_of_them, 2 * all_of_them, all_of_them)
     assert (newest.last_version, newest.last_epoch, newest.watermark) == (None, None, None)
     assert metrics.read()[TABLE][query_of(0)]["snapshots"] == 1, "its earlier figures were let go"
+
+
+@pytest.mark.parametrize(("txn", "named"), [(Txn("nightly", 7), "nightly:7"), (None, "none")])
+def test_a_batch_write_is_a_line_and_is_counted(caplog, txn, named):
+    metrics, sums = counted(1)
+    query = QueryId("batch-1")
+    files = tuple(DataFile(f"{number}.parquet", {}, 10, 100, "{}", 0) for number in range(3))
+    written = BatchSnapshot(
+        8, Pending(query, Epoch(0), None, files), TableSettings(partition_columns=None, properties={}), txn, 2, 5
+    )
+    with caplog.at_level(logging.INFO, "lakecommit.observing"):
+        metrics.batch_committed(TABLE, written)
+    assert caplog.messages == [
+        f"snapshot table={TABLE} version=8 query=batch-1 files=3 rows=30 bytes=300 requests=5 attempts=2 transaction={named}"
+    ]
+    of_batch = metrics.read()[TABLE][query]
+    assert (of_batch["snapshots"], of_batch["files"], of_batch["rows"], of_batch["last_version"]) == (1, 3, 30, 8)
+    assert (of_batch["epochs"], of_batch["last_epoch"]) == (0, None)
+    assert (sums[-1].snapshots, sums[-1].epochs, sums[-1].rows) == (2, 1, 60)
