@@ -45,8 +45,8 @@ def restart_of(spark: SparkSession, query: QueryId, defaults: Mapping[str, str])
         restart = Restart(query, options, defaults, name=execution.name())
         if not _may_be_left_out(spark, execution, epoch):
             return restart
-        offsets = epoch_offsets(spark, query, epoch, with_latest=False).fingerprint
-        return replace(restart, repeated=epoch, offsets=offsets)
+        fingerprint = epoch_offsets(spark, query, epoch, with_latest=False).fingerprint
+        return replace(restart, repeated=epoch, fingerprint=fingerprint)
     except Exception as error:
         _log.info("the checkpoint of query %s cannot be read: %s", query, type(error).__name__)
         return None

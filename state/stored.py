@@ -48,7 +48,7 @@ class StoredSeal:
         return SealedEpoch(
             seal.epoch,
             self.digest,
-            seal.offsets,
+            seal.fingerprint,
             seal.sealed_ms,
             seal.totals,
             seal.watermark_us,

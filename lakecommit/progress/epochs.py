@@ -116,8 +116,8 @@ def advance(progress: Progress, event: Event) -> Progress:
     return transition(progress, event)
 
 
-def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None, table_id: str = "") -> Verdict:
-    """Whether `epoch`, planned with `offsets`, may be sealed or is the newest one again.
+def judge_epoch(progress: Progress, epoch: Epoch, fingerprint: str | None, table_id: str = "") -> Verdict:
+    """Whether `epoch`, whose planned offsets have `fingerprint`, may be sealed or is the newest one again.
 
     Spark repeats only the newest epoch, only as the first of a run, and with the same offsets. Everything else means
     that the checkpoint was rewound, copied or pointed at another table: going on would repeat or lose rows.
@@ -130,7 +130,7 @@ def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None, table_id:
     if epoch == newest + 1:
         return Verdict.FRESH
     if epoch == newest and progress.first_of_run:
-        _check_offsets(progress, epoch, offsets)
+        _check_fingerprint(progress, epoch, fingerprint)
         return Verdict.REPEATED
     relation = "again" if epoch <= newest else f"without epoch {newest + 1}"
     raise ContradictoryState(
@@ -154,7 +154,7 @@ def _unknown_here(query: QueryId, epoch: Epoch, table_id: str) -> ContradictoryS
     )
 
 
-def need_not_run(progress: Progress, epoch: Epoch, offsets: str | None) -> bool:
+def need_not_run(progress: Progress, epoch: Epoch, fingerprint: str | None) -> bool:
     """Whether all is decided of an epoch that Spark is about to repeat: it is the newest, sealed, with these offsets.
 
     What cannot be known is left to `judge_epoch`, once Spark has run it.
@@ -162,7 +162,7 @@ def need_not_run(progress: Progress, epoch: Epoch, offsets: str | None) -> bool:
     seal = progress.newest_seal
     if seal is None or seal.epoch != epoch or progress.newest != epoch:
         return False
-    return offsets is not None and offsets == seal.offsets
+    return fingerprint is not None and fingerprint == seal.fingerprint
 
 
 def knows_newest_seal(progress: Progress) -> bool:
@@ -230,9 +230,11 @@ def done_epochs(queries: Iterable[Progress]) -> Mapping[QueryId, Epoch]:
     return {each.query: each.newest for each in queries if each.newest is not None}
 
 
-def _check_offsets(progress: Progress, epoch: Epoch, offsets: str | None) -> None:
+def _check_fingerprint(progress: Progress, epoch: Epoch, fingerprint: str | None) -> None:
     seal = progress.newest_seal
-    if seal is None or seal.epoch != epoch or offsets is None or seal.offsets is None or seal.offsets == offsets:
+    if seal is None or seal.epoch != epoch or None in (fingerprint, seal.fingerprint):
+        return
+    if fingerprint == seal.fingerprint:
         return
     raise ContradictoryState(
         f"query {progress.query} runs epoch {epoch} again with other offsets than those that it was sealed with: its "

@@ -75,7 +75,7 @@ def epoch_not_judged_again_after_it_waited_for_room() -> Iterator[None]:
 
 @fault
 def epoch_left_out_that_is_not_sealed() -> Iterator[None]:
-    with patch.object(table_committer, "need_not_run", lambda progress, epoch, offsets: True):
+    with patch.object(table_committer, "need_not_run", lambda progress, epoch, fingerprint: True):
         yield
 
 

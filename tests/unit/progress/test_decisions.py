@@ -30,9 +30,9 @@ from lakecommit.progress.epochs import (
 QUERY = QueryId("query")
 
 
-def seal(epoch: int, *, empty: bool = False, offsets: str | None = "o") -> SealedEpoch:
+def seal(epoch: int, *, empty: bool = False, fingerprint: str | None = "o") -> SealedEpoch:
     return SealedEpoch(
-        Epoch(epoch), f"digest {epoch}".encode(), offsets, 0, Totals() if empty else Totals(1, 2, 20, 900)
+        Epoch(epoch), f"digest {epoch}".encode(), fingerprint, 0, Totals() if empty else Totals(1, 2, 20, 900)
     )
 
 
@@ -71,7 +71,7 @@ def test_the_newest_seal_with_the_same_offsets_need_not_be_run_again(progress):
 
 
 @pytest.mark.parametrize(
-    ("progress", "epoch", "offsets"),
+    ("progress", "epoch", "fingerprint"),
     [
         pytest.param(started(), 0, "o", id="nothing is sealed"),
         pytest.param(started(4, seal(5)), 6, "o", id="the next one"),
@@ -80,12 +80,12 @@ def test_the_newest_seal_with_the_same_offsets_need_not_be_run_again(progress):
         pytest.param(started(5), 5, "o", id="another sink has run it"),
         pytest.param(started(4, seal(5)), 5, "other", id="other offsets"),
         pytest.param(started(4, seal(5)), 5, None, id="offsets that cannot be read"),
-        pytest.param(started(4, seal(5, offsets=None)), 5, "o", id="sealed without offsets"),
-        pytest.param(started(4, seal(5, offsets=None)), 5, None, id="no offsets at all"),
+        pytest.param(started(4, seal(5, fingerprint=None)), 5, "o", id="sealed without offsets"),
+        pytest.param(started(4, seal(5, fingerprint=None)), 5, None, id="no offsets at all"),
     ],
 )
-def test_every_other_epoch_is_left_to_spark(progress, epoch, offsets):
-    assert not need_not_run(progress, Epoch(epoch), offsets)
+def test_every_other_epoch_is_left_to_spark(progress, epoch, fingerprint):
+    assert not need_not_run(progress, Epoch(epoch), fingerprint)
 
 
 @pytest.mark.parametrize("epoch", [0, 4, 7, 100])
@@ -96,9 +96,9 @@ def test_every_other_epoch_is_refused(epoch):
 
 def test_a_repetition_with_other_offsets_is_refused_and_unknown_offsets_pass():
     with pytest.raises(ContradictoryState, match="other offsets"):
-        judge_epoch(started(4, seal(5, offsets="a")), Epoch(5), "b")
-    assert judge_epoch(started(4, seal(5, offsets=None)), Epoch(5), "b") is Verdict.REPEATED
-    assert judge_epoch(started(4, seal(5, offsets="a")), Epoch(5), None) is Verdict.REPEATED
+        judge_epoch(started(4, seal(5, fingerprint="a")), Epoch(5), "b")
+    assert judge_epoch(started(4, seal(5, fingerprint=None)), Epoch(5), "b") is Verdict.REPEATED
+    assert judge_epoch(started(4, seal(5, fingerprint="a")), Epoch(5), None) is Verdict.REPEATED
 
 
 def test_a_gap_between_mark_and_seals_is_refused():
