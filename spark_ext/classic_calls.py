@@ -15,7 +15,7 @@ from pyspark.errors.exceptions.captured import PythonException
 from pyspark.sql import DataFrameWriter, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from lakecommit.spark_ext.driver_calls import OWN_ERRORS, Call, names, wrap
+from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, names, wrap
 from lakecommit.spark_ext.offsets import entries, field_of
 
 _CONTINUOUS = "ContinuousTrigger"
@@ -44,8 +44,8 @@ class _ClassicWriters:
         source = self._setting(writer, "source")
         return source if isinstance(source, str) else None
 
-    def call(self, writer: Any) -> Call:
-        return Call(
+    def call(self, writer: Any) -> WriterCall:
+        return WriterCall(
             self.streaming,
             names(entries(self._setting(writer, "extraOptions"))),
             _columns(self._setting(writer, "partitioningColumns")),

@@ -103,7 +103,7 @@ class IllegalEvent(LakecommitError):
     """An event that cannot happen in this phase; the progress is unchanged."""
 
 
-class Verdict(Enum):
+class EpochVerdict(Enum):
     FRESH = "fresh"
     REPEATED = "repeated"
 
@@ -116,7 +116,7 @@ def advance(progress: Progress, event: Event) -> Progress:
     return transition(progress, event)
 
 
-def judge_epoch(progress: Progress, epoch: Epoch, fingerprint: str | None, table_id: str = "") -> Verdict:
+def judge_epoch(progress: Progress, epoch: Epoch, fingerprint: str | None, table_id: str = "") -> EpochVerdict:
     """Whether `epoch`, whose planned offsets have `fingerprint`, may be sealed or is the newest one again.
 
     Spark repeats only the newest epoch, only as the first of a run, and with the same offsets. Everything else means
@@ -125,13 +125,13 @@ def judge_epoch(progress: Progress, epoch: Epoch, fingerprint: str | None, table
     newest = progress.newest
     if newest is None:
         if epoch == 0 or progress.anew:
-            return Verdict.FRESH
+            return EpochVerdict.FRESH
         raise _unknown_here(progress.query, epoch, table_id)
     if epoch == newest + 1:
-        return Verdict.FRESH
+        return EpochVerdict.FRESH
     if epoch == newest and progress.first_of_run:
         _check_fingerprint(progress, epoch, fingerprint)
-        return Verdict.REPEATED
+        return EpochVerdict.REPEATED
     relation = "again" if epoch <= newest else f"without epoch {newest + 1}"
     raise ContradictoryState(
         f"query {progress.query} runs epoch {epoch} {relation}, but epoch {newest} is the newest that is sealed or "

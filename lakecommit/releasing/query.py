@@ -14,7 +14,7 @@ from lakecommit.listening.places import told_up_to
 from lakecommit.model import RELEASE_AGE_MS, Epoch, Marks, QueryId, Seal, own_mark_id
 from lakecommit.progress.table import ReadTable
 from lakecommit.releasing.objects import CleanStore, NamedFiles, delete, read_files, without_the_tables
-from lakecommit.releasing.replaced import Presence, judge
+from lakecommit.releasing.replaced import EpochPresence, judge
 from lakecommit.releasing.standing import Standing, losers, releasable, standing_of
 from lakecommit.releasing.versions import OwnVersions
 from lakecommit.state import layout
@@ -246,10 +246,10 @@ class QueryCleaner:
         self._table_id, self._reached = table_id, max(self._reached, own) if same else own
         return same and own < before
 
-    async def _presence(self, table: TableState | None, epochs: Collection[Epoch]) -> Presence:
+    async def _presence(self, table: TableState | None, epochs: Collection[Epoch]) -> EpochPresence:
         """Whether epochs that are done by the marks are in the log."""
         if table is None:
-            return Presence({})
+            return EpochPresence({})
         return await judge(self._store, self._format, self.versions, self._query, epochs, table)
 
     def _committed_long_ago(self, table: TableState | None, marks: Marks, now: Moment) -> Epoch | None:
@@ -351,7 +351,7 @@ class QueryCleaner:
         return lost.together_with(strays)
 
 
-def _is_long_held(epoch: Epoch, presence: Presence, now: Moment) -> bool:
+def _is_long_held(epoch: Epoch, presence: EpochPresence, now: Moment) -> bool:
     """Whether the version that holds an epoch is so old that nobody writes over it any more."""
     since_ms = presence.held.get(epoch)
     return since_ms is not None and now.wall_ms - since_ms > RELEASE_AGE_MS

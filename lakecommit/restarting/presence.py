@@ -47,7 +47,7 @@ class Look:
     waits: bool = False
 
 
-class Presence:
+class FilePresence:
     """Looks for files, and remembers for a while up to which epoch of a query it has found them.
 
     While a query is held it remembers since when, too.

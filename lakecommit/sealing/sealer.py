@@ -15,10 +15,10 @@ from lakecommit.model import DataFile, Epoch, QueryId, Report, Seal, TaskId, Tot
 from lakecommit.progress.backlog import Backlog, EpochOffsets
 from lakecommit.progress.cadence import has_room
 from lakecommit.progress.epochs import (
+    EpochVerdict,
     Repeated,
     Reported,
     Sealed,
-    Verdict,
     judge_epoch,
     knows_newest_seal,
     winners_of,
@@ -73,13 +73,13 @@ class Sealer:
         Waits for room before the seal is put, where the run allows no more to be pending.
         """
         verdict = await self._judge(query, epoch, offsets.fingerprint, run.asked_for)
-        if verdict is Verdict.FRESH and self._table.state is None:
+        if verdict is EpochVerdict.FRESH and self._table.state is None:
             winners_of(reports, query, epoch)
             verdict = await self._create(query, epoch, offsets.fingerprint, schema, run.asked_for)
         if self._queries.is_over(query, run):
             raise _out_of_date(query, epoch, "a new run of it has begun")
         backlog = self._backlog(query, run, offsets)
-        if verdict is Verdict.REPEATED:
+        if verdict is EpochVerdict.REPEATED:
             self._queries.move(query, Repeated(epoch))
             self._queries.happened(query, Sealing())
         else:
@@ -87,7 +87,9 @@ class Sealer:
         # Not before: the snapshot that ends the backlog has the epoch that ends it.
         self._queries.happened_in(query, run, Caught(backlog))
 
-    async def _judge(self, query: QueryId, epoch: Epoch, fingerprint: str | None, settings: TableSettings) -> Verdict:
+    async def _judge(
+        self, query: QueryId, epoch: Epoch, fingerprint: str | None, settings: TableSettings
+    ) -> EpochVerdict:
         """Judges the epoch; before it is refused, marks and seals are read again: another driver may have moved on."""
         if self._queries.knows(query) and knows_newest_seal(self._queries.progress[query]):
             try:
@@ -113,7 +115,7 @@ class Sealer:
 
     async def _create(
         self, query: QueryId, epoch: Epoch, fingerprint: str | None, schema: str, settings: TableSettings
-    ) -> Verdict:
+    ) -> EpochVerdict:
         """Creates the table. Somebody else may have been first, another driver of this query among them."""
         async with self._reader.turn:
             await self._table.create_if_missing(schema, settings)
@@ -155,9 +157,9 @@ class Sealer:
             raise
         await self._wait_for_room(query, pending.totals, run)
         # While this one waited, another driver or a new run of the query may have moved on.
-        if await self._judge(query, epoch, fingerprint, run.asked_for) is Verdict.REPEATED or self._queries.is_over(
-            query, run
-        ):
+        if await self._judge(
+            query, epoch, fingerprint, run.asked_for
+        ) is EpochVerdict.REPEATED or self._queries.is_over(query, run):
             raise _out_of_date(query, epoch, "nothing of it is sealed: start the query again")
         progress = self._queries.move(query, Reported(epoch))
         self._queries.happened(query, Sealing())
