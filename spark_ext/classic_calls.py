@@ -1,4 +1,4 @@
-"""The writers of classic sessions, whose driver is this process: what they were told is read through py4j.
+"""The writers of classic sessions, whose driver is this process: their settings are read through py4j.
 
 Spark looks a Python data source up in the session of the calling thread, which other threads than the one that made
 the session do not have.
@@ -24,7 +24,7 @@ _SEPARATOR = "\x01"
 
 
 class WriteFailed(PythonException):
-    """What pyspark raises where a task fails, with our sentence first."""
+    """What pyspark raises if a task fails, with our sentence first."""
 
     def __str__(self) -> str:
         return _said(self)

@@ -1,6 +1,6 @@
-"""The writers of Spark Connect sessions, whose driver is another process: what they were told is in themselves.
+"""The writers of Spark Connect sessions, whose driver is another process: their settings are in the writer objects.
 
-Imported only where there is such a session: pyspark needs packages for it that others do not have.
+Imported only if there is such a session: pyspark needs packages for it that others do not have.
 """
 
 from __future__ import annotations

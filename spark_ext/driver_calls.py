@@ -6,7 +6,7 @@ batch write says.
 
 So `register` wraps these two methods of pyspark, once in a process: those of classic sessions in `classic_calls`, those
 of Spark Connect in `connect_calls`. Calls with another format go on as they are. Columns, trigger and mode are known to
-Spark's own writers alone, which are internal: where they cannot be read, the call goes on as without this.
+Spark's own writers alone, which are internal: if they cannot be read, the call goes on unchanged.
 """
 
 from __future__ import annotations
@@ -132,5 +132,8 @@ def _read(reader: Callable[..., T], *arguments: Any) -> T | None:
     try:
         return reader(*arguments)
     except Exception as error:
-        _log.info("what a writer of Spark's was told cannot be read: %s", type(error).__name__)
+        _log.info(
+            "the settings of a Spark writer cannot be read, so that lakecommit does not check them: %s",
+            type(error).__name__,
+        )
         return None

@@ -59,7 +59,7 @@ def epoch_offsets(spark: SparkSession, query: QueryId, epoch: Epoch, *, with_lat
     try:
         return EpochOffsets(fingerprint, planned, _latest(execution, epoch, planned))
     except Exception as error:
-        _log.info("what the sources of query %s have cannot be read: %s", query, type(error).__name__)
+        _log.info("the latest offsets of the sources of query %s cannot be read: %s", query, type(error).__name__)
         return EpochOffsets(fingerprint, planned, ())
 
 

@@ -178,7 +178,9 @@ def checked_manifest(body: bytes, attempt: Attempt, number: int) -> Manifest:
     name = layout.manifest_path(attempt, number)
     manifest = codec.decode_manifest(body, name)
     if (manifest.attempt, manifest.number) != (attempt, number):
-        raise CorruptState(f"manifest {name} is of {manifest.attempt}: it was copied from elsewhere")
+        raise CorruptState(
+            f"manifest {name} is of {manifest.attempt}: it was copied from elsewhere; restore the right one"
+        )
     return manifest
 
 

@@ -17,7 +17,7 @@ class ListenerCall(Protocol):
 
 
 class ListenerFailed(Exception):
-    """A listener raised what is the cause of this."""
+    """A listener raised an exception, which is the cause of this one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -301,7 +301,7 @@ class Delivery:
                     self._hangs = f"it has not returned for {waited_ms // 1000} s"
                     _log.warning(
                         "listener %s: %s; nothing more is told to it and nothing of query %s in %s is released until "
-                        "it does, or until another one is registered by its name; no commit waits for it",
+                        "it returns, or until another one is registered by its name; no commit waits for it",
                         *(self.name, self._hangs, self._query, around.teller.table),
                     )
                     next_ms *= 2

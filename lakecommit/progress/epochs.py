@@ -149,8 +149,8 @@ def _unknown_here(query: QueryId, epoch: Epoch, table_id: str) -> ContradictoryS
     return ContradictoryState(
         f"query {query} begins with epoch {epoch}, but the table {f'(id {table_id}) ' if table_id else ''}has neither "
         "a mark nor a seal of it: it was made anew, together with what the query kept in it, or the checkpoint has "
-        f"written to another table; nothing was committed. {accept if table_id else ''}point it at the table that it "
-        "wrote to, or start it with a new checkpointLocation"
+        f"written to another table; nothing was committed. {accept if table_id else ''}point the query at the table "
+        "that it wrote to, or start it with a new checkpointLocation"
     )
 
 
@@ -187,7 +187,8 @@ def winners_of(reports: Sequence[Report | None], query: QueryId, epoch: Epoch) -
     for report in present:
         if (report.attempt.query, report.attempt.epoch) != (query, epoch):
             raise ContradictoryState(
-                f"a report of {report.attempt} came for epoch {epoch} of {query}: nothing was sealed"
+                f"a report of {report.attempt} came for epoch {epoch} of {query}: nothing was sealed; start the query "
+                "again"
             )
         if report.skipped:
             raise ContradictoryState(
@@ -196,7 +197,10 @@ def winners_of(reports: Sequence[Report | None], query: QueryId, epoch: Epoch) -
             )
     tasks = sorted(report.attempt.task for report in present)
     if tasks != list(range(len(present))):
-        raise ContradictoryState(f"epoch {epoch} of {query} has reports of tasks {tasks[:20]}: nothing was sealed")
+        raise ContradictoryState(
+            f"epoch {epoch} of {query} has reports of tasks {tasks[:20]}, with gaps or twice: nothing was sealed; "
+            "start the query again"
+        )
     ordered = sorted(present, key=lambda report: report.attempt.task)
     return tuple(Winner(r.attempt.task, r.attempt.id, len(r.manifests), digest_of(r.manifests)) for r in ordered)
 

@@ -230,7 +230,7 @@ def _failed(run: Run, event: Failed) -> Run:
 
 def _retried(run: Run, event: Retried) -> Run:
     if not run.ended or run.failure is None:
-        raise IllegalEvent("only what a run has failed with, and ended, is asked for again")
+        raise IllegalEvent("only a run that has failed and ended is tried again")
     return replace(run, failure=None, doubted=True, unread=True)
 
 
@@ -238,7 +238,7 @@ def _counted(name: str) -> Callable[[Run, Any], Run]:
     def count(run: Run, event: Waits | Pressed | AtWork) -> Run:
         number = getattr(run, name) + event.more
         if number < 0:
-            raise IllegalEvent(f"fewer are {name} than nobody")
+            raise IllegalEvent(f"the count of those who are {name} would fall below zero")
         return replace(run, **{name: number})
 
     return count

@@ -362,7 +362,7 @@ def problem_of(clean_up: QueryCleanUp) -> Iterator[str]:
     if clean_up.unknown:
         yield (
             f"epochs {list(clean_up.unknown)[:20]} of query {clean_up.query} are done by the mark, but the log names "
-            "no file of them, and does not go back so far that it could say why; their files are kept; save them with "
+            "no file of them, and does not go back far enough to say why; their files are kept; save them with "
             "'lakecommit recover --export', look for their rows in the table, and append what is missing"
         )
 

@@ -113,7 +113,7 @@ class Reader:
                 if attempt > 0 and self._queries.table.marks(query) == marks:
                     raise
         raise CommitFailed(
-            f"query {query} is committed by somebody else faster than its state can be read; stop all but one driver "
+            f"somebody else commits query {query} faster than its state can be read; stop all but one driver "
             "of this query and start it again"
         )
 

@@ -241,8 +241,8 @@ def _check_chain(stored: Sequence[StoredSeal]) -> None:
         if after.seal.previous != before.digest:
             raise ContradictoryState(
                 f"the seal of epoch {after.seal.epoch} of query {after.seal.query} does not follow the one of epoch "
-                f"{before.seal.epoch}: state of two histories lies in one place; nothing was committed; restore the "
-                "state under _lakecommit from one backup"
+                f"{before.seal.epoch}: the state under _lakecommit is a mix of two histories; nothing was committed; "
+                "restore all of it from one backup"
             )
 
 

@@ -1,6 +1,6 @@
 """Sealing: the durable decision which attempts won an epoch's tasks, once, in order, beside any commit.
 
-What is known of the query decides, without a request; where it is not known, in doubt or would refuse the epoch, marks
+What is known of the query decides, without a request. If it is not known, is in doubt or would refuse the epoch, marks
 and seals are read first.
 """
 
@@ -77,7 +77,7 @@ class Sealer:
             winners_of(reports, query, epoch)
             verdict = await self._create(query, epoch, offsets.fingerprint, schema, run.asked_for)
         if self._queries.is_over(query, run):
-            raise _out_of_date(query, epoch, "a new run of it has begun")
+            raise _out_of_date(query, epoch, "a new run of the query has begun, which goes on")
         backlog = self._backlog(query, run, offsets)
         if verdict is EpochVerdict.REPEATED:
             self._queries.move(query, Repeated(epoch))
@@ -160,7 +160,7 @@ class Sealer:
         if await self._judge(
             query, epoch, fingerprint, run.asked_for
         ) is EpochVerdict.REPEATED or self._queries.is_over(query, run):
-            raise _out_of_date(query, epoch, "nothing of it is sealed: start the query again")
+            raise _out_of_date(query, epoch, "the epoch is not sealed: start the query again")
         progress = self._queries.move(query, Reported(epoch))
         self._queries.happened(query, Sealing())
         before, generation = progress.newest_seal, self._queries.generation(query)
@@ -186,7 +186,7 @@ class Sealer:
         self._observer.sealed(stored)
         if self._queries.generation(query) != generation:
             self._queries.raise_failure(query)
-            raise _out_of_date(query, epoch, "it is sealed: start the query again, which commits it")
+            raise _out_of_date(query, epoch, "the epoch is sealed: start the query again, which commits it")
         if not self._table.is_done(query, epoch):
             self._queries.keep(query, epoch, staged.bodies)
         self._queries.move(query, Sealed(stored.as_sealed_epoch()))
@@ -237,7 +237,7 @@ class Sealer:
 
 
 def _out_of_date(query: QueryId, epoch: Epoch, remedy: str) -> CommitFailed:
-    return CommitFailed(f"what was known of query {query} went out of date in its epoch {epoch}; {remedy}")
+    return CommitFailed(f"the state of query {query} changed while its epoch {epoch} was being sealed; {remedy}")
 
 
 def _watermark(before: int | None, staged: Staged, settings: TableSettings) -> int | None:
@@ -252,8 +252,9 @@ def _check_same_epoch(ours: Seal, theirs: Seal) -> None:
     """Raises where the epoch that another driver sealed first is not the one that we have run."""
     if theirs.previous != ours.previous:
         raise ContradictoryState(
-            f"epoch {ours.epoch} of query {ours.query} was sealed by another driver after another history of seals; "
-            "nothing was committed; stop all but one driver of this query and start it again",
+            f"epoch {ours.epoch} of query {ours.query} was sealed by another driver, and the seal before it is not the "
+            "one that this driver knows; nothing was committed; stop all but one driver of this query and start it "
+            "again",
             entry="two-drivers",
         )
     if None not in (ours.fingerprint, theirs.fingerprint) and ours.fingerprint != theirs.fingerprint:

@@ -99,7 +99,7 @@ def error_of(failure: StoreFailure, verb: str, path: str, location: str) -> Stor
     if failure.kind is FailureKind.NO_BUCKET:
         return StoreError(f"{what}; the bucket or container does not exist, create it or correct the location")
     if failure.kind is FailureKind.ABSENT:
-        return StoreError(f"{what}; the object is gone, or the bucket or container does not exist")
+        return StoreError(f"{what}; the object is gone, or the bucket or container does not exist: check the location")
     if failure.reason == os.strerror(errno.ENOSPC).lower():
         return StoreError(f"{what}; free some space and run it again")
     if failure.kind in RETRIED:

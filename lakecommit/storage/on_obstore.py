@@ -131,7 +131,7 @@ class ObstoreStore:
         if isinstance(answer, int):
             raise StoreError(
                 f"{path} has {answer} bytes, more than anything that is read whole ({MAX_WHOLE_BYTES}); neither "
-                "lakecommit nor a Delta writer makes such an object: look who put it there"
+                "lakecommit nor a Delta writer makes such an object: find out who put it there"
             )
         if not isinstance(answer, StoreFailure):
             return answer

@@ -285,5 +285,5 @@ def _refuse_another(store: LogStore, state: DeltaState, newest: DeltaState | Non
 def _recreated(store: LogStore, state: DeltaState, what: str) -> ContradictoryState:
     return ContradictoryState(
         f"{store.location} is not the table that was read before: {commit_path(state.version)} {what} (table id "
-        f"{state.table_id}); if it was dropped and created again on purpose, start with a new checkpoint location"
+        f"{state.table_id}); if it was dropped and created again on purpose, start with a new checkpointLocation"
     )
