@@ -114,7 +114,8 @@ class Totals:
 class Seal:
     """The decision which attempt won each task of an epoch. `previous` is the digest of the query's seal before.
 
-    What follows `sealed_ms` is what a restart has to know without reading manifests: how much the winners wrote, the
+    `fingerprint` is the digest of the offsets that the epoch was planned with, None if they could not be read. What
+    follows `sealed_ms` is what a restart has to know without reading manifests: how much the winners wrote, the
     query's watermark after the epoch (microseconds since the Unix epoch), and the part of its backlog that lies ahead.
     """
 
@@ -123,7 +124,7 @@ class Seal:
     winners: tuple[Winner, ...]
     previous: bytes | None
     table_id: str
-    offsets: str | None
+    fingerprint: str | None
     sealed_ms: int
     totals: Totals = Totals()
     watermark_us: int | None = None
@@ -137,7 +138,7 @@ class SealedEpoch:
 
     epoch: Epoch
     digest: bytes
-    offsets: str | None
+    fingerprint: str | None
     sealed_ms: int
     totals: Totals
     watermark_us: int | None = None

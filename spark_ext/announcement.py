@@ -1,4 +1,4 @@
-"""Makes the data source known to a Spark session, and no noise.
+"""Makes the data source known to a Spark session, without a warning or a stack trace in Spark's log.
 
 As `spark.dataSource.register` does, but for two things. Spark finds lakecommit by itself, too, and would warn that the
 one is replaced by the other, here and whenever a query starts: it is the same, and only this one knows the committer.
@@ -51,4 +51,4 @@ def _leave_out(jvm: Any, message: str) -> None:
             )
             context.updateLoggers()
     except Exception as error:
-        _log.debug("Spark's log is as it is: %s", type(error).__name__)
+        _log.debug("Spark's warning about a replaced data source stays in its log: %s", type(error).__name__)

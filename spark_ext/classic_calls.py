@@ -1,4 +1,4 @@
-"""The writers of classic sessions, whose driver is this process: what they were told is read through py4j.
+"""The writers of classic sessions, whose driver is this process: their settings are read through py4j.
 
 Spark looks a Python data source up in the session of the calling thread, which other threads than the one that made
 the session do not have.
@@ -15,7 +15,7 @@ from pyspark.errors.exceptions.captured import PythonException
 from pyspark.sql import DataFrameWriter, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from lakecommit.spark_ext.driver_calls import OWN_ERRORS, Call, names, wrap
+from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, names, wrap
 from lakecommit.spark_ext.offsets import entries, field_of
 
 _CONTINUOUS = "ContinuousTrigger"
@@ -24,7 +24,7 @@ _SEPARATOR = "\x01"
 
 
 class WriteFailed(PythonException):
-    """What pyspark raises where a task fails, with our sentence first."""
+    """What pyspark raises if a task fails, with our sentence first."""
 
     def __str__(self) -> str:
         return _said(self)
@@ -44,8 +44,8 @@ class _ClassicWriters:
         source = self._setting(writer, "source")
         return source if isinstance(source, str) else None
 
-    def call(self, writer: Any) -> Call:
-        return Call(
+    def call(self, writer: Any) -> WriterCall:
+        return WriterCall(
             self.streaming,
             names(entries(self._setting(writer, "extraOptions"))),
             _columns(self._setting(writer, "partitioningColumns")),

@@ -1,4 +1,4 @@
-"""From a Spark worker to the committer: through the driver's service, or inline where there is none."""
+"""From a Spark worker to the committer: through the driver's service, or inline if there is none."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The writers of Spark Connect sessions, whose driver is another process: what they were told is in themselves.
+"""The writers of Spark Connect sessions, whose driver is another process: their settings are in the writer objects.
 
-Imported only where there is such a session: pyspark needs packages for it that others do not have.
+Imported only if there is such a session: pyspark needs packages for it that others do not have.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.errors.exceptions.connect import PythonException
 from pyspark.sql.connect.readwriter import DataFrameWriter
 from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
 
-from lakecommit.spark_ext.driver_calls import OWN_ERRORS, Call, names, wrap
+from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, names, wrap
 
 # What a worker sent stands between a line of pyspark's with the beginning of one of Spark's, and Spark's code.
 _SAID = re.compile(rf"from the Python worker: ({re.escape(OWN_ERRORS)}.*?)\s*(?:SQLSTATE: \w+)?\s*\Z", re.DOTALL)
@@ -46,9 +46,9 @@ class _BatchWriters(_ConnectWriters):
     def source(self, writer: Any) -> str | None:
         return writer._write.source  # type: ignore[no-any-return]
 
-    def call(self, writer: Any) -> Call:
+    def call(self, writer: Any) -> WriterCall:
         told = writer._write
-        return Call(
+        return WriterCall(
             False,
             names(key for key, value in told.options.items() if value is not None),
             tuple(told.partitioning_cols),
@@ -60,9 +60,9 @@ class _StreamWriters(_ConnectWriters):
     def source(self, writer: Any) -> str | None:
         return writer._write_proto.format  # type: ignore[no-any-return]
 
-    def call(self, writer: Any) -> Call:
+    def call(self, writer: Any) -> WriterCall:
         told = writer._write_proto
-        return Call(
+        return WriterCall(
             True,
             # A writer that was started before still has its path.
             names({*told.options, *(("path",) if told.path else ())}),

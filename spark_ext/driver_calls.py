@@ -6,7 +6,7 @@ batch write says.
 
 So `register` wraps these two methods of pyspark, once in a process: those of classic sessions in `classic_calls`, those
 of Spark Connect in `connect_calls`. Calls with another format go on as they are. Columns, trigger and mode are known to
-Spark's own writers alone, which are internal: where they cannot be read, the call goes on as without this.
+Spark's own writers alone, which are internal: if they cannot be read, the call goes on unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log = logging.getLogger("lakecommit.spark_ext")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WriterCall:
     """A call of `save()` or `start()` as it was meant. `continuous` and `update` are of streams alone."""
 
     streaming: bool
@@ -48,7 +48,7 @@ class Writers(Protocol):
     def source(self, writer: Any) -> str | None:
         """The format that the writer was given."""
 
-    def call(self, writer: Any) -> Call:
+    def call(self, writer: Any) -> WriterCall:
         """What the writer was told before this call."""
 
     def calling(self, writer: Any) -> AbstractContextManager[None]:
@@ -62,7 +62,7 @@ def wrap(writer: type, name: str, writers: Writers) -> None:
         setattr(writer, name, _wrapped(method, writers))
 
 
-def check(call: Call) -> None:
+def check(call: WriterCall) -> None:
     """Raises `InvalidInput` for what could only fail later, or would be dropped without a word."""
     if call.clustered_by:
         raise InvalidInput(
@@ -119,7 +119,7 @@ def _wrapped(method: Callable[..., Any], writers: Writers) -> Callable[..., Any]
     return called
 
 
-def _with_arguments(call: Call, arguments: dict[str, Any]) -> Call:
+def _with_arguments(call: WriterCall, arguments: dict[str, Any]) -> WriterCall:
     given = {*arguments.get("options", ()), *(("path",) if arguments.get("path") is not None else ())}
     return replace(call, options=call.options | names(given))
 
@@ -132,5 +132,8 @@ def _read(reader: Callable[..., T], *arguments: Any) -> T | None:
     try:
         return reader(*arguments)
     except Exception as error:
-        _log.info("what a writer of Spark's was told cannot be read: %s", type(error).__name__)
+        _log.info(
+            "the settings of a Spark writer cannot be read, so that lakecommit does not check them: %s",
+            type(error).__name__,
+        )
         return None

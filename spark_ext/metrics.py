@@ -45,7 +45,7 @@ class SparkMetrics:
         try:
             self._executor.submit(self._set, values)
         except RuntimeError:
-            _log.debug("the process ends: Spark's metrics are not moved any more")
+            _log.debug("the process ends: Spark's metrics are not updated any more")
 
     def _set(self, values: dict[str, int]) -> None:
         try:
@@ -56,7 +56,7 @@ class SparkMetrics:
                     self._gauges[name].add(change)
                     self._shown[name] = value
         except Exception as error:
-            _log.info("Spark's metrics cannot be moved: %s", type(error).__name__)
+            _log.info("Spark's metrics cannot be updated: %s", type(error).__name__)
 
 
 def _register(context: SparkContext, names: list[str]) -> dict[str, Any]:

@@ -11,32 +11,18 @@ import hashlib
 import json
 import logging
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from lakecommit.model import Epoch, QueryId
+from lakecommit.progress.backlog import NOT_KNOWN, EpochOffsets
 
 _FILE_SOURCE = "FileStreamSource"
 _LOG_OFFSET = re.compile(r'\{"logOffset":([0-9]+)\}')
 _FILES_PER_EPOCH = "ReadMaxFiles"
 _SEPARATOR = "\x01"
 _log = logging.getLogger("lakecommit.spark_ext")
-
-
-@dataclass(frozen=True, slots=True)
-class EpochOffsets:
-    """What Spark planned an epoch with.
-
-    `fingerprint` tells one plan from another. `planned` are the sources' end offsets and `latest` what the sources had
-    at that time, each None where a source has or reports none; both are empty where they cannot be known. `latest` is
-    None where it was not asked for, or is not known yet because the epoch was planned by the run before.
-    """
-
-    fingerprint: str | None = None
-    planned: tuple[str | None, ...] = ()
-    latest: tuple[str | None, ...] | None = None
 
 
 def entries(scala_map: Any) -> dict[str, str]:
@@ -57,23 +43,23 @@ def epoch_offsets(spark: SparkSession, query: QueryId, epoch: Epoch, *, with_lat
     try:
         running = spark.streams.get(query)
         if running is None:
-            return EpochOffsets()
+            return NOT_KNOWN
         execution = running._jsq.streamingQuery()
         entry = execution.offsetLog().get(int(epoch))
         if entry.isEmpty():
-            return EpochOffsets()
+            return NOT_KNOWN
         offsets = entry.get().offsets()
         planned = tuple(_text(offsets.apply(index)) for index in range(offsets.length()))
         fingerprint = _fingerprint(spark, execution, planned)
     except Exception as error:
         _log.info("the planned offsets of query %s cannot be read: %s", query, type(error).__name__)
-        return EpochOffsets()
+        return NOT_KNOWN
     if not with_latest:
         return EpochOffsets(fingerprint, planned)
     try:
         return EpochOffsets(fingerprint, planned, _latest(execution, epoch, planned))
     except Exception as error:
-        _log.info("what the sources of query %s have cannot be read: %s", query, type(error).__name__)
+        _log.info("the latest offsets of the sources of query %s cannot be read: %s", query, type(error).__name__)
         return EpochOffsets(fingerprint, planned, ())
 
 

@@ -1,7 +1,7 @@
 """Where the query of a write reads from, by Spark's own plan of it.
 
-The classes behind it are internal to Spark. Whatever fails here makes a version that does not say of itself that it is
-a blind append, so it is only logged.
+The classes behind it are internal to Spark. If something fails here, the version does not say that it is a blind
+append, and no more; so it is only logged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def batch_reads(spark: SparkSession, execution: str) -> Sequence[str] | None:
         found = jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution(int(execution))
         return None if found is None else _locations(found.analyzed())
     except Exception as error:
-        _log.info("what a batch write reads cannot be known: %s", type(error).__name__)
+        _log.info("cannot find out which locations a batch write reads: %s", type(error).__name__)
         return None
 
 
@@ -37,7 +37,7 @@ def stream_reads(spark: SparkSession, query: QueryId) -> Sequence[str] | None:
         running = spark.streams.get(query)
         return None if running is None else _locations(running._jsq.streamingQuery().logicalPlan())
     except Exception as error:
-        _log.info("what query %s reads cannot be known: %s", query, type(error).__name__)
+        _log.info("cannot find out which locations query %s reads: %s", query, type(error).__name__)
         return None
 
 

@@ -79,8 +79,8 @@ def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> N
     if not isinstance(context, SparkContext):
         if listeners:
             raise InvalidInput(
-                "listeners are called in the driver's process, which a Spark Connect session is not; leave them out "
-                "here, and register them where the driver runs"
+                "listeners are called in the driver's process, and a Spark Connect session runs in another one; leave "
+                "them out here, and register them in the driver's process"
             )
         # Needs packages that only those have who have such a session.
         from lakecommit.spark_ext.connect_calls import wrap_connect_writers  # noqa: PLC0415
@@ -170,7 +170,9 @@ def _bound_transfer(spark: SparkSession) -> None:
         return
     for key, value in TRANSFER.items():
         spark.conf.set(key, value)
-    _log.info("rows go to Python in batches of 4,000, not counted in bytes; docs/large-appends.md says for whom not")
+    _log.info(
+        "rows go to Python in batches of 4,000, whatever their size; docs/large-appends.md says when to change that"
+    )
 
 
 def _close_services() -> None:

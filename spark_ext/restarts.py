@@ -1,11 +1,11 @@
 """What a query's checkpoint says when a run begins, and the entry that a dead driver could not add to it any more.
 
 Spark logs an epoch's offsets before it runs the epoch and logs it as committed afterwards. A driver that dies in
-between leaves an epoch that Spark runs again, input and all, also where the epoch is sealed, so that nothing of it is
+between leaves an epoch that Spark runs again, input and all, even if the epoch is sealed and nothing of it is
 needed. Then the missing entry is added, exactly as Spark would have done: a run that begins finds it and goes on.
 
-Only where that entry says nothing but that the epoch is done. Of a query with a watermark or with state it says more,
-which only Spark can know: there the epoch is run again, and writes nothing.
+That is done only if the entry says nothing but that the epoch is done. For a query with a watermark or with state it
+says more, which only Spark can know: then the epoch is run again, and writes nothing.
 
 The classes behind it are internal to Spark. Whatever fails here costs reading an epoch's input again, and no data.
 """
@@ -45,8 +45,8 @@ def restart_of(spark: SparkSession, query: QueryId, defaults: Mapping[str, str])
         restart = Restart(query, options, defaults, name=execution.name())
         if not _may_be_left_out(spark, execution, epoch):
             return restart
-        offsets = epoch_offsets(spark, query, epoch, with_latest=False).fingerprint
-        return replace(restart, repeated=epoch, offsets=offsets)
+        fingerprint = epoch_offsets(spark, query, epoch, with_latest=False).fingerprint
+        return replace(restart, repeated=epoch, fingerprint=fingerprint)
     except Exception as error:
         _log.info("the checkpoint of query %s cannot be read: %s", query, type(error).__name__)
         return None

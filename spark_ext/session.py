@@ -13,9 +13,10 @@ from lakecommit.formats.settings import FormatSettings
 from lakecommit.model import Epoch, QueryId
 from lakecommit.options.declarations import SESSION_PREFIX
 from lakecommit.options.parsing import parse_options
+from lakecommit.progress.backlog import NOT_KNOWN, EpochOffsets
 from lakecommit.service.dispatch import Facts
 from lakecommit.service.wire import Request, Verb
-from lakecommit.spark_ext.offsets import EpochOffsets, entries, epoch_offsets
+from lakecommit.spark_ext.offsets import entries, epoch_offsets
 from lakecommit.spark_ext.plans import batch_reads, stream_reads
 from lakecommit.state.codec import decode_report
 
@@ -82,7 +83,7 @@ class SparkSessions:
         if spark is None:
             return Facts(queries=queries)
         query = _query_of(request) if request.verb is Verb.COMMIT_EPOCH else None
-        offsets = EpochOffsets() if query is None else self._offsets(spark, query, Epoch(request.epoch))
+        offsets = NOT_KNOWN if query is None else self._offsets(spark, query, Epoch(request.epoch))
         if not request.streaming or request.session not in self._defaults:
             self._read_defaults(request.session)
         defaults = self._defaults[request.session]

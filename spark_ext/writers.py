@@ -2,7 +2,7 @@
 
 A writer is built in a planning worker, where it asks the committer for its plan; pickled into each task, where `write`
 runs; and built again without a plan (stream) or unpickled (batch) in a commit worker, where `commit` hands the reports
-over, or `abort` is called. What fails in `abort` is all that Spark would tell of the write, so that nothing may.
+over, or `abort` is called. A failure in `abort` is all that Spark would tell of the write, so it never fails.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ class RecordKind:
         out.write(sync)
         if out.tell() > MAX_OBJECT_BYTES:
             raise InvalidInput(
-                f"a {self.name} of {out.tell()} bytes is larger than the limit of {MAX_OBJECT_BYTES}; write fewer "
-                "tasks or fewer, larger files at a time"
+                f"a {self.name} of {out.tell()} bytes is larger than the limit of {MAX_OBJECT_BYTES}; use fewer "
+                "tasks, or fewer and larger files"
             )
         return out.getvalue()
 

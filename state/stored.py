@@ -53,7 +53,7 @@ class StoredSeal:
         return SealedEpoch(
             seal.epoch,
             self.digest,
-            seal.offsets,
+            seal.fingerprint,
             seal.sealed_ms,
             seal.totals,
             seal.watermark_us,
@@ -192,7 +192,9 @@ def checked_manifest(body: bytes, attempt: Attempt, number: int) -> Manifest:
     name = layout.manifest_path(attempt, number)
     manifest = codec.decode_manifest(body, name)
     if (manifest.attempt, manifest.number) != (attempt, number):
-        raise CorruptState(f"manifest {name} is of {manifest.attempt}: it was copied from elsewhere")
+        raise CorruptState(
+            f"manifest {name} is of {manifest.attempt}: it was copied from elsewhere; restore the right one"
+        )
     return manifest
 
 

@@ -45,7 +45,7 @@ def _check(table: TableView, pending: Pending, settings: TableSettings, txn: Txn
             "write ran: its rows were not added; check that one job at a time uses this txnAppId"
         )
     if table.known.mark(pending.query) is not None:
-        raise Overtaken(f"batch write {pending.query} was cleaned up while it slept: run it again")
+        raise Overtaken(f"batch write {pending.query} was cleaned up before it was committed: run it again")
     try:
         table.check_plans([pending], settings, NOT_COMMITTED)
     except TableMadeAnew as anew:

@@ -24,7 +24,7 @@ from lakecommit.progress.cadence import Waiting, due_in_ms
 from lakecommit.progress.epochs import FILES_PER_SNAPSHOT, Progress, is_worth_a_snapshot, next_run
 from lakecommit.progress.observer import Observer, Part, Snapshot
 from lakecommit.progress.queries import Queries
-from lakecommit.progress.runs import Committed
+from lakecommit.progress.runs import InSnapshot
 from lakecommit.progress.table import SEALED
 from lakecommit.restarting.presence import vacuum_under_way
 from lakecommit.restarting.reader import Reader
@@ -258,7 +258,7 @@ class Snapshots:
         self._queries.changed.ring()
 
     def _snapshot(self, part: Part, landed: Landed) -> Snapshot:
-        run = self._queries.happened(part.query, Committed(self._clock.boot_ms()))
+        run = self._queries.happened(part.query, InSnapshot(self._clock.boot_ms()))
         waited_ms = max(0, self._clock.wall_ms() - part.epochs[0].sealed_ms)
         return Snapshot(landed.table.version, part, landed.attempts, landed.requests, waited_ms, run.in_backlog)
 

@@ -21,6 +21,7 @@ from lakecommit.committing.loop import Snapshots
 from lakecommit.errors import InvalidInput, LakecommitError, StoreError
 from lakecommit.formats.base import WritePlan
 from lakecommit.model import Epoch, QueryId, Report, Totals
+from lakecommit.progress.backlog import NOT_KNOWN, EpochOffsets
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT, Progress, done_epochs, need_not_run
 from lakecommit.progress.observer import BatchSnapshot, Observer, Observers
@@ -31,7 +32,7 @@ from lakecommit.progress.settings import TableSettings, Txn
 from lakecommit.progress.table import ChangeTable, TableView
 from lakecommit.restarting.reader import Reader
 from lakecommit.sealing.reports import batch_pending
-from lakecommit.sealing.sealer import NOT_KNOWN, Offsets, Sealer
+from lakecommit.sealing.sealer import Sealer
 from lakecommit.storage.base import Store
 from lakecommit.watermark import check_event_time_column
 
@@ -189,7 +190,7 @@ class TableCommitter:
         *,
         schema: str,
         settings: TableSettings,
-        offsets: Offsets = NOT_KNOWN,
+        offsets: EpochOffsets = NOT_KNOWN,
         pace: Pace | None = None,
     ) -> Outcome:
         """Seals the epoch, has it committed after all that is pending before it, and waits for that as `pace` says.

@@ -27,7 +27,6 @@ from lakecommit.state import layout
 LONGEST_RUN_SECONDS = 600
 GLANCE_SECONDS = 0.005
 MOST_PENDING = 3
-Progress = Callable[[int, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class Driver:
         if self._process.poll() is None:
             self._kill()
 
-    def run(self, on_progress: Progress) -> LeftByAKill | None:
+    def run(self, on_progress: Callable[[int, int, int], None]) -> LeftByAKill | None:
         """Follows the stream to its end (None), or kills it where it hurts."""
         # Often: it takes a task some milliseconds to write its files.
         while (line := self._line(GLANCE_SECONDS)) != b"":

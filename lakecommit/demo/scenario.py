@@ -20,8 +20,6 @@ from lakecommit.observing.status import queries_of
 from lakecommit.state import layout
 from lakecommit.storage.base import Store
 
-Progress = Callable[[int, int, int], None]
-
 # Each of the demo's drivers lives for seconds: compiling its tiny queries well costs more than it saves.
 SESSION_SETTINGS: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
@@ -61,7 +59,7 @@ def run_stream(
     location: str,
     options: Mapping[str, str],
     checkpoint: Path,
-    on_progress: Progress,
+    on_progress: Callable[[int, int, int], None],
 ) -> None:
     """Streams every file of `source`, one an epoch, until all are in.
 

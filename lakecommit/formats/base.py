@@ -52,8 +52,9 @@ class WritePlan:
 class Vacuums:
     """What the versions that were read say of vacuums, whoever ran them.
 
-    Files that are older than `before_ms` and that no version named may have been deleted. As many as `begun_ms` has
-    times have not said that they are over. What was before `unseen_ms` was not read: it may have been anything.
+    Files that are older than `before_ms` and that no version named may have been deleted. As many
+    vacuums as `begun_ms` has times have not said yet that they are over. What was before `unseen_ms` was not read: it
+    may have been anything.
     """
 
     before_ms: int | None = None
@@ -191,7 +192,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """What a version says about itself, whoever wrote it; None and nothing where it does not say.
+    """What a version says about itself, whoever wrote it; None or empty if it does not say.
 
     `id` is that of the change. `operation` and `parameters` are in the format's own words, for people. `epochs` are the
     first and last one of each query.

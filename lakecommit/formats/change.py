@@ -79,10 +79,10 @@ class Held:
 class Change:
     """Everything that one version changes. What it removes, and a change of the schema, join `adds`.
 
-    `id` tells the version from all others: who has lost the answer of its creation knows it by that. `marks` are
-    (application id, version) pairs to set with it. `kept_marks` are reached already and set once more, so that they
-    hold also where the versions that set them go. `partition_columns` are those that a batch write has named, for
-    people alone.
+    `id` tells the version from all others: a committer that has lost the answer to its creation recognises it by that.
+    `marks` are (application id, version) pairs to set with it. `kept_marks` are reached already and set once more, so
+    that they still hold if the versions that set them are written over. `partition_columns` are those that a batch
+    write has named, for people alone.
     """
 
     id: str

@@ -11,13 +11,13 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Call(Protocol):
+class ListenerCall(Protocol):
     async def __call__(self, work: Callable[[], T]) -> T:
         """Runs `work`, which never raises, where it holds up nobody."""
 
 
 class ListenerFailed(Exception):
-    """A listener raised what is the cause of this."""
+    """A listener raised an exception, which is the cause of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ async def call_in_thread(work: Callable[[], T]) -> T:
     return await answer
 
 
-async def call_listener(call: Call, work: Callable[[], T]) -> T:
+async def call_listener(call: ListenerCall, work: Callable[[], T]) -> T:
     """What `work` returns. Raises `ListenerFailed` where it raises anything, be it the wish to end the process."""
 
     def attempt() -> T | _Raised:

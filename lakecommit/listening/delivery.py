@@ -19,10 +19,10 @@ from lakecommit.concurrency.signal import Bell
 from lakecommit.concurrency.worker import Worker
 from lakecommit.errors import CorruptState
 from lakecommit.listening.api import CommitListener, CommittedSnapshot, ForgetsState, RemembersState
-from lakecommit.listening.calls import Call, ListenerFailed, call_listener
-from lakecommit.listening.events import Counted, Gone, Teller, counted
+from lakecommit.listening.calls import ListenerCall, ListenerFailed, call_listener
+from lakecommit.listening.events import CountedEpochs, Gone, Teller, counted
 from lakecommit.listening.feed import Feed, Untold
-from lakecommit.listening.places import BEFORE_ALL, Place, PlaceStore, StoredPlaces
+from lakecommit.listening.places import BEFORE_ALL, ListenerPlace, PlaceStore, StoredPlaces
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import Epoch, QueryId
 from lakecommit.state.stored import ReadState
@@ -54,7 +54,7 @@ class Surroundings:
     listeners: Listeners
     clock: Clock
     random: Callable[[], float]
-    call: Call
+    call: ListenerCall
     changed: Bell
     hurried: Callable[[], bool]
 
@@ -86,10 +86,10 @@ class Delivery:
         # Whether the listener was told to forget the query, and has its place and state only in the store.
         self._forgotten = False
         # What the listener has still to take back.
-        self._unrestored: Place | None = None
+        self._unrestored: ListenerPlace | None = None
         self._hangs: str | None = None
         self._may_be_behind = False
-        self._counted = Counted()
+        self._counted = CountedEpochs()
         self._snapshot: CommittedSnapshot | None = None
         self._save_at_ms = 0
         self._telling, self._saving = Backoff(PAUSES, around.clock), Backoff(PAUSES, around.clock)
@@ -255,7 +255,7 @@ class Delivery:
             self._counted = replace(self._counted, links=left)
             return None
         if snapshot is None:
-            self._counted = Counted()
+            self._counted = CountedEpochs()
         return snapshot
 
     async def _save(self) -> None:
@@ -277,12 +277,14 @@ class Delivery:
 
     def _body(self, epoch: Epoch) -> bytes:
         if not isinstance(self._served, RemembersState):
-            return Place(epoch).to_bytes()
-        return Place(epoch, self._served.state(self._around.teller.table, self._query), remembers=True).to_bytes()
+            return ListenerPlace(epoch).to_bytes()
+        return ListenerPlace(
+            epoch, self._served.state(self._around.teller.table, self._query), remembers=True
+        ).to_bytes()
 
-    def _take(self, place: Place) -> None:
+    def _take(self, place: ListenerPlace) -> None:
         self._epoch = self._saved = place.epoch
-        self._unrestored, self._snapshot, self._counted = place if place.remembers else None, None, Counted()
+        self._unrestored, self._snapshot, self._counted = place if place.remembers else None, None, CountedEpochs()
         self._save_at_ms = self._around.clock.boot_ms() + SAVE_EVERY_MS
 
     async def _call(self, work: Callable[[], T]) -> T:
@@ -312,7 +314,7 @@ class Delivery:
                     self._hangs = f"it has not returned for {waited_ms // 1000} s"
                     _log.warning(
                         "listener %s: %s; nothing more is told to it and nothing of query %s in %s is released until "
-                        "it does, or until another one is registered by its name; no commit waits for it",
+                        "it returns, or until another one is registered by its name; no commit waits for it",
                         *(self.name, self._hangs, self._query, around.teller.table),
                     )
                     next_ms *= 2

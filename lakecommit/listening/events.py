@@ -92,14 +92,14 @@ class Teller:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedEpochs:
     """The epochs of a query, after some other and up to `end`, that are in the table and have a seal."""
 
     end: Epoch = BEFORE_ALL
     links: tuple[Link, ...] = ()
 
 
-async def counted(store: ReadState, query: QueryId, after: Epoch, end: Epoch) -> Counted:
+async def counted(store: ReadState, query: QueryId, after: Epoch, end: Epoch) -> CountedEpochs:
     """The seals that count after `after` and up to `end`, which the own mark has reached.
 
     At or before the mark a seal counts only if the newest one leads to it.
@@ -107,7 +107,7 @@ async def counted(store: ReadState, query: QueryId, after: Epoch, end: Epoch) ->
     epochs = await list_sealed_epochs(store, query, None if after < 0 else after)
     links = [link for link in await in_parallel(partial(_link, store, query), epochs) if link is not None]
     reached = chained(links)
-    return Counted(end, tuple(link for link in links if link.epoch in reached and link.epoch <= end))
+    return CountedEpochs(end, tuple(link for link in links if link.epoch in reached and link.epoch <= end))
 
 
 def moment(micros: int) -> datetime:

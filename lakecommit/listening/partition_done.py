@@ -36,12 +36,12 @@ class PartitionDone:
 
     Numbers that `formatter` has side by side (`%Y%m%d`) need all of their digits, or 1 and 11 would be taken for 11 and
     1. So values are padded with zeros, all to the same number of digits, until the time that is read would be written
-    with the same numbers. Where it never is, as where values say no time at all, the partition is never done, which is
-    said once.
+    with the same numbers. If it never is, or if values say no time at all, the partition is never done, which is
+    logged once.
 
-    Both happen at least once. Each query is judged by itself: where two write to one partition, each marks it. `tables`
-    are the locations that it is for, where not all tables of the process have these columns. `s3a://` and `s3://` are
-    the same there, and one warning comes where another table with these columns is met before any of them. Readers of
+    Both happen at least once. Each query is judged by itself: if two write to one partition, each marks it. `tables`
+    are the locations that it is for, if not all tables of the process have these columns. `s3a://` and `s3://` are
+    the same there, and one warning is logged if another table with these columns is met before any of them. Readers of
     the table and Delta's VACUUM leave `_SUCCESS` alone; deltalake's `vacuum(full=True)` deletes it.
     """
 
@@ -139,8 +139,8 @@ class PartitionDone:
                 "left alone",
                 snapshot.table,
                 snapshot.query,
-                f"its partitions are left alone: it is none of tables={sorted(self._tables.values())}, and no snapshot "
-                "of these has come so far; correct them if it is meant",
+                f"the partitions of this table are not marked: it is not in tables={sorted(self._tables.values())}, "
+                "and no snapshot of those has come so far; correct tables if this one is meant",
             )
         return False
 
@@ -174,8 +174,8 @@ class PartitionDone:
             "no time",
             table,
             query,
-            f"partition {dict(partition.values)} is of no time by pattern {self._pattern!r} and formatter "
-            f"{self._formatter!r}: it is never done, nor is any other like it",
+            f"partition {dict(partition.values)} has no time by pattern {self._pattern!r} and formatter "
+            f"{self._formatter!r}: neither it nor any other like it is ever marked",
         )
         return None
 
@@ -216,7 +216,7 @@ class PartitionDone:
             query,
             f"{len(partitions)} partitions that were not done yet have no column "
             f"{', '.join(self._missing_columns(partitions[0]))}, which pattern {self._pattern!r} names, but "
-            f"{', '.join(partitions[0].values)}: they are never marked unless rows come for them; where a column was "
+            f"{', '.join(partitions[0].values)}: they are never marked unless rows come for them; if a column was "
             f"renamed, put _SUCCESS into them yourself: {', '.join(shown + more)}",
         )
 

@@ -29,7 +29,7 @@ MAX_LOOKS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListenerPlace:
     """`epoch` is the newest that the listener was told of, `BEFORE_ALL` for none.
 
     `state` is what it `remembers`, if it does, as JSON has it.
@@ -46,7 +46,7 @@ class Place:
         return json.dumps(fields).encode()
 
     @staticmethod
-    def from_bytes(body: bytes, path: str) -> Place:
+    def from_bytes(body: bytes, path: str) -> ListenerPlace:
         """Raises `CorruptState` where the object at `path` does not hold a place."""
         try:
             fields = json.loads(body)
@@ -57,7 +57,7 @@ class Place:
             epoch = BEFORE_ALL
         elif type(epoch) is not int or not 0 <= epoch <= layout.MAX_EPOCH:
             raise _damaged(path, f"its epoch is {epoch!r}")
-        return Place(Epoch(epoch), state, remembers)
+        return ListenerPlace(Epoch(epoch), state, remembers)
 
 
 class ReadPlaces(Get, List, Protocol):
@@ -73,7 +73,7 @@ class _Newest:
     """The place that counts, with its number; `earlier` are the numbers of those that may still be there before it."""
 
     number: int
-    place: Place
+    place: ListenerPlace
     earlier: frozenset[int] = frozenset()
 
 
@@ -91,11 +91,11 @@ class StoredPlaces:
         self._random = random
         self._newest: _Newest | None = None
 
-    async def read_or_create(self, store: PlaceStore, first: Epoch) -> Place:
+    async def read_or_create(self, store: PlaceStore, first: Epoch) -> ListenerPlace:
         """The place that counts; where there is none it is put at `first`. Raises `CorruptState`."""
         place = await self.read(store)
         if place is None:
-            mine = Place(first)
+            mine = ListenerPlace(first)
             theirs = await self._create(store, 0, mine.to_bytes())
             # Somebody may have been faster, and have gone on from a first place that is deleted by now.
             self._newest = _Newest(0, theirs or mine)
@@ -104,12 +104,12 @@ class StoredPlaces:
             raise StoreError(f"the first place of listener {self._name} was deleted right after it was created")
         return place
 
-    async def read(self, store: ReadPlaces) -> Place | None:
+    async def read(self, store: ReadPlaces) -> ListenerPlace | None:
         """The place that counts, None where there is none. Raises `CorruptState`."""
         self._newest = await _read(store, self._query, self._name, self._newest)
         return None if self._newest is None else self._newest.place
 
-    async def write(self, store: PlaceStore, epoch: Epoch, body: bytes) -> Place | None:
+    async def write(self, store: PlaceStore, epoch: Epoch, body: bytes) -> ListenerPlace | None:
         """Stores `body` as the place at `epoch`. Returns another driver's place at the same epoch, if that was first.
 
         Raises `CorruptState` where that cannot be read.
@@ -120,14 +120,16 @@ class StoredPlaces:
         earlier = set() if before is None else {each for each in (*before.earlier, before.number) if each < number}
         paths = {layout.place_path(self._query, self._name, each): each for each in sorted(earlier)}
         left = await store.delete(list(paths)) if paths else ()
-        self._newest = _Newest(number, theirs or Place.from_bytes(body, ""), frozenset(paths[path] for path in left))
+        self._newest = _Newest(
+            number, theirs or ListenerPlace.from_bytes(body, ""), frozenset(paths[path] for path in left)
+        )
         return theirs
 
-    async def _create(self, store: PlaceStore, number: int, body: bytes) -> Place | None:
+    async def _create(self, store: PlaceStore, number: int, body: bytes) -> ListenerPlace | None:
         """Returns the place that was there before, if that is another."""
         path = layout.place_path(self._query, self._name, number)
         outcome = await create_once(store, path, body, clock=self._clock, random=self._random)
-        return Place.from_bytes(outcome.body, path) if isinstance(outcome, Theirs) else None
+        return ListenerPlace.from_bytes(outcome.body, path) if isinstance(outcome, Theirs) else None
 
 
 async def told_up_to(store: ReadPlaces, query: QueryId) -> Epoch | None:
@@ -163,7 +165,7 @@ async def _read(store: ReadPlaces, query: QueryId, name: str, known: _Newest | N
         path = layout.place_path(query, name, newest)
         found = await store.get(path)
         if isinstance(found, Found):
-            place = Place.from_bytes(found.body, path)
+            place = ListenerPlace.from_bytes(found.body, path)
             if newest not in (0, place.epoch + 1):
                 raise _damaged(path, f"its epoch is {place.epoch}: it was copied from elsewhere")
             return _Newest(newest, place, earlier)

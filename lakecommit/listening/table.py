@@ -17,7 +17,7 @@ from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.concurrency.signal import Bell
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import TableState, marks_of
-from lakecommit.listening.calls import Call, call_in_thread
+from lakecommit.listening.calls import ListenerCall, call_in_thread
 from lakecommit.listening.delivery import Delivery, ListenStore, Surroundings
 from lakecommit.listening.events import Teller
 from lakecommit.listening.feed import Feed
@@ -56,7 +56,7 @@ class Listening(Observer):
         *,
         clock: Clock,
         random: Callable[[], float],
-        call: Call = call_in_thread,
+        call: ListenerCall = call_in_thread,
     ) -> None:
         """`table` is its location; `call` is what runs the listeners' code."""
         self._store = store

@@ -1,4 +1,4 @@
-"""Every option, declared once; to add one is to add a field here. What becomes of its value is for who uses it to say.
+"""Every option, declared once; to add one is to add a field here. What its value does is up to the code that uses it.
 
 `Options` are those of a write, `ProcessOptions` those that hold for all writes of a process together.
 """
@@ -76,8 +76,7 @@ class Options:
         values="column names separated by commas, each once; `` `a,b` `` quotes a name",
         help=(
             "Partition columns of a new table; for an existing one they have to be its own. Spark never passes "
-            "`partitionBy(…)` on to a Python data source: `lakecommit.register` does, elsewhere it has to be this "
-            "option."
+            "`partitionBy(…)` on to a Python data source. `lakecommit.register` does; without it, use this option."
         ),
     )
     table_format: str = option(
@@ -141,7 +140,7 @@ class Options:
         some_text,
         values="the id of the table as it is now, as the error names it",
         help=(
-            "Lets a query go on in a table that was made anew, and adds what it has pending: the error says how much. "
+            "Lets a query go on in a table that was made anew, and adds its pending epochs: the error says how much. "
             "Leave it out again once a later epoch is committed."
         ),
     )
@@ -152,7 +151,7 @@ class Options:
         default="30s",
         values="a duration such as 500ms, 30s or 2 minutes, up to 365 days; 0 for no wait",
         help=(
-            "How long an epoch whose files are durable waits at most for the table version that shows them. After that "
+            "How long an epoch with durable files waits at most for the table version that shows them. After that "
             "the query goes on, and the epoch is committed in the background, together with those that follow."
         ),
     )
@@ -233,8 +232,8 @@ class ProcessOptions:
             f"{show_size(MAX_COMMITTER_MEMORY_BYTES)}"
         ),
         help=(
-            "How much of what it knows about pending files, of all tables together, the committer of a process keeps "
-            "in memory; the rest goes to local disk."
+            "How much the committer of a process keeps in memory of what it knows about pending files, for all tables "
+            "together. The rest goes to local disk."
         ),
     )
 
@@ -254,8 +253,8 @@ STORE = Prefixed(
     hint="An option of the object store, such as region=eu-west-1; may be repeated.",
 )
 
-_OVERWRITING = "only appending is; leave it out"
-_READING = "it is about reading, and only writing is; leave it out"
+_OVERWRITING = "lakecommit only appends; leave it out"
+_READING = "it is for reading, and lakecommit only writes; leave it out"
 
 # Names that Delta or a later lakecommit knows, and what to do instead.
 LATER: Mapping[str, str] = {

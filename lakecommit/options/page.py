@@ -42,14 +42,14 @@ def _tail() -> Iterable[str]:
     variables = ", ".join(f"`{variable_of(each.name)}`" for each in declarations_of(ProcessOptions))
     yield from (
         "",
-        f"Names are matched without regard to case. `{SESSION_PREFIX}<option>` in the Spark session sets a default for",
-        "every option but `path`, as it is when a batch write is planned or a query starts; for that the session has",
-        "to be registered. An unknown or misspelt option is an error that names the nearest known one.",
+        f"Names are matched without regard to case. `{SESSION_PREFIX}<option>` in a registered Spark session sets a",
+        "default for every option but `path`. It is read when a batch write is planned and when a query starts.",
+        "An unknown or misspelt option is an error that names the nearest known one.",
         "",
-        "What is for the *process* holds for all of its tables together, and no write can ask for it. It is taken",
-        f"once, when `lakecommit.register` starts the committer: from `{SESSION_PREFIX}<option>` of that session, or",
-        f"else from the environment of the driver ({variables}). A worker that has to commit without",
-        "the driver's committer takes it in the same way. What a session sets later has no effect; the log says so.",
+        "An option for the *process* holds for all of its tables together, and no write can set it. It is read once,",
+        f"when `lakecommit.register` starts the committer: from `{SESSION_PREFIX}<option>` of that session, or else",
+        f"from the environment of the driver ({variables}). A worker that has to commit without the",
+        "driver's committer reads it in the same way. What a session sets later has no effect; the log says so.",
     )
     for each in map(registry.format_named, registry.NAMES):
         yield from ("", each.page)

@@ -16,9 +16,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+Position = int | float
 # For each source of a query an offset as Spark writes it, None where the source has or reports none.
 Offsets = Sequence[str | None]
-Position = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class EpochOffsets:
+    """What Spark planned an epoch with.
+
+    `fingerprint` tells one plan from another, None if it cannot be known. `planned` are the sources' end offsets and
+    `latest` what the sources had when the run began, each as JSON, None if a source has or reports none; both are empty
+    if they cannot be known. One epoch of a run has `latest`: it is None if it was not asked for, or is not known yet
+    because the run before planned the epoch.
+    """
+
+    fingerprint: str | None = None
+    planned: tuple[str | None, ...] = ()
+    latest: tuple[str | None, ...] | None = None
+
+
+NOT_KNOWN = EpochOffsets()
 
 
 @dataclass(frozen=True, slots=True)

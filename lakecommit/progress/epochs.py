@@ -103,7 +103,7 @@ class IllegalEvent(LakecommitError):
     """An event that cannot happen in this phase; the progress is unchanged."""
 
 
-class Verdict(Enum):
+class EpochVerdict(Enum):
     FRESH = "fresh"
     REPEATED = "repeated"
 
@@ -116,8 +116,8 @@ def advance(progress: Progress, event: Event) -> Progress:
     return transition(progress, event)
 
 
-def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None, table_id: str = "") -> Verdict:
-    """Whether `epoch`, planned with `offsets`, may be sealed or is the newest one again.
+def judge_epoch(progress: Progress, epoch: Epoch, fingerprint: str | None, table_id: str = "") -> EpochVerdict:
+    """Whether `epoch`, whose planned offsets have `fingerprint`, may be sealed or is the newest one again.
 
     Spark repeats only the newest epoch, only as the first of a run, and with the same offsets. Everything else means
     that the checkpoint was rewound, copied or pointed at another table: going on would repeat or lose rows.
@@ -125,13 +125,13 @@ def judge_epoch(progress: Progress, epoch: Epoch, offsets: str | None, table_id:
     newest = progress.newest
     if newest is None:
         if epoch == 0 or progress.anew:
-            return Verdict.FRESH
+            return EpochVerdict.FRESH
         raise _unknown_here(progress.query, epoch, table_id)
     if epoch == newest + 1:
-        return Verdict.FRESH
+        return EpochVerdict.FRESH
     if epoch == newest and progress.first_of_run:
-        _check_offsets(progress, epoch, offsets)
-        return Verdict.REPEATED
+        _check_fingerprint(progress, epoch, fingerprint)
+        return EpochVerdict.REPEATED
     relation = "again" if epoch <= newest else f"without epoch {newest + 1}"
     raise ContradictoryState(
         f"query {progress.query} runs epoch {epoch} {relation}, but epoch {newest} is the newest that is sealed or "
@@ -149,12 +149,12 @@ def _unknown_here(query: QueryId, epoch: Epoch, table_id: str) -> ContradictoryS
     return ContradictoryState(
         f"query {query} begins with epoch {epoch}, but the table {f'(id {table_id}) ' if table_id else ''}has neither "
         "a mark nor a seal of it: it was made anew, together with what the query kept in it, or the checkpoint has "
-        f"written to another table; nothing was committed. {accept if table_id else ''}point it at the table that it "
-        "wrote to, or start it with a new checkpointLocation"
+        f"written to another table; nothing was committed. {accept if table_id else ''}point the query at the table "
+        "that it wrote to, or start it with a new checkpointLocation"
     )
 
 
-def need_not_run(progress: Progress, epoch: Epoch, offsets: str | None) -> bool:
+def need_not_run(progress: Progress, epoch: Epoch, fingerprint: str | None) -> bool:
     """Whether all is decided of an epoch that Spark is about to repeat: it is the newest, sealed, with these offsets.
 
     What cannot be known is left to `judge_epoch`, once Spark has run it.
@@ -162,7 +162,7 @@ def need_not_run(progress: Progress, epoch: Epoch, offsets: str | None) -> bool:
     seal = progress.newest_seal
     if seal is None or seal.epoch != epoch or progress.newest != epoch:
         return False
-    return offsets is not None and offsets == seal.offsets
+    return fingerprint is not None and fingerprint == seal.fingerprint
 
 
 def knows_newest_seal(progress: Progress) -> bool:
@@ -187,7 +187,8 @@ def winners_of(reports: Sequence[Report | None], query: QueryId, epoch: Epoch) -
     for report in present:
         if (report.attempt.query, report.attempt.epoch) != (query, epoch):
             raise ContradictoryState(
-                f"a report of {report.attempt} came for epoch {epoch} of {query}: nothing was sealed"
+                f"a report of {report.attempt} came for epoch {epoch} of {query}: nothing was sealed; start the query "
+                "again"
             )
         if report.skipped:
             raise ContradictoryState(
@@ -196,7 +197,10 @@ def winners_of(reports: Sequence[Report | None], query: QueryId, epoch: Epoch) -
             )
     tasks = sorted(report.attempt.task for report in present)
     if tasks != list(range(len(present))):
-        raise ContradictoryState(f"epoch {epoch} of {query} has reports of tasks {tasks[:20]}: nothing was sealed")
+        raise ContradictoryState(
+            f"epoch {epoch} of {query} has reports of tasks {tasks[:20]}, with gaps or twice: nothing was sealed; "
+            "start the query again"
+        )
     ordered = sorted(present, key=lambda report: report.attempt.task)
     return tuple(Winner(r.attempt.task, r.attempt.id, len(r.manifests), digest_of(r.manifests)) for r in ordered)
 
@@ -230,9 +234,11 @@ def done_epochs(queries: Iterable[Progress]) -> Mapping[QueryId, Epoch]:
     return {each.query: each.newest for each in queries if each.newest is not None}
 
 
-def _check_offsets(progress: Progress, epoch: Epoch, offsets: str | None) -> None:
+def _check_fingerprint(progress: Progress, epoch: Epoch, fingerprint: str | None) -> None:
     seal = progress.newest_seal
-    if seal is None or seal.epoch != epoch or offsets is None or seal.offsets is None or seal.offsets == offsets:
+    if seal is None or seal.epoch != epoch or None in (fingerprint, seal.fingerprint):
+        return
+    if fingerprint == seal.fingerprint:
         return
     raise ContradictoryState(
         f"query {progress.query} runs epoch {epoch} again with other offsets than those that it was sealed with: its "

@@ -58,7 +58,7 @@ class BatchSnapshot:
 
 
 class Observer:
-    """What a committer tells, in the order in which it happens. Whoever wants to know takes the methods that it needs.
+    """What a committer tells, in the order in which it happens. An observer overrides the methods that it needs.
 
     Only the first two may wait, or fail the query: all the others are told of what is done.
     """

@@ -1,11 +1,11 @@
 """The encoded manifests of pending epochs: in memory while they are few, the rest on local disk.
 
-How much may be in memory is one limit for all tables of a process, since they share it; what does not fit is taken from
-whoever has most there, whichever table that is of: so a table that does not get on does not push out the others.
+How much may be in memory is one limit for all tables of a process, since they share it. What does not fit is taken from
+the query that has most there, whichever table it writes to. So a table that is stuck does not push out the others.
 
 Each query's epochs come and go in order, first in, first out. What does not fit into memory is taken from the
 newest epochs, which are needed last, and written in segments (`segments`). A segment belongs to one query, so that
-one who does not get on keeps nobody else's disk. An epoch is written at most once and read only when it is asked for.
+a query that is stuck keeps no other query's disk. An epoch is written at most once and read only when it is asked for.
 
 Nothing here is durable, nor needs to be: the files have no name, so a killed process leaves none, and the next start
 rebuilds everything from the writers' state.

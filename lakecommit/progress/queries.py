@@ -23,8 +23,8 @@ from lakecommit.progress.cadence import Pace
 from lakecommit.progress.epochs import MarksSeen, Progress, advance
 from lakecommit.progress.pending import PendingFiles
 from lakecommit.progress.runs import (
+    AtWork,
     Began,
-    Busy,
     Doubted,
     Ended,
     Failed,
@@ -150,11 +150,11 @@ class Queries:
     @contextmanager
     def busy_with(self, query: QueryId) -> Iterator[None]:
         """While an epoch of it is dealt with, a query is not forgotten."""
-        self.happened(query, Busy(1))
+        self.happened(query, AtWork(1))
         try:
             yield
         finally:
-            self.happened(query, Busy(-1))
+            self.happened(query, AtWork(-1))
 
     def generation(self, query: QueryId) -> int:
         return self._runs[query].generation

@@ -26,9 +26,9 @@ Events move a run by the table `TRANSITIONS`. One that cannot happen raises `Ill
     Failed        it cannot go on                                        failure; neither doubted nor unread
     Forgotten     its progress is dropped                                not doubted; unread where something was pending
     Retried       it has ended and failed, and somebody asks again       no failure; doubted, unread
-    Waits, Pressed, Busy   one more, or one less, who waits for a snapshot, for room, or deals with an epoch
+    Waits, Pressed, AtWork   one more, or one less, who waits for a snapshot, for room, or deals with an epoch
     Caught        how far the run is in its backlog
-    Committed     a snapshot has something of it
+    InSnapshot    a snapshot has something of it
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from lakecommit.progress.epochs import IllegalEvent
 from lakecommit.progress.settings import TableSettings
 
 
-class Phase(Enum):
+class RunPhase(Enum):
     """How far a run is: it has begun, has asked for its first epoch, has sealed or repeated one."""
 
     BEGUN = "begun"
@@ -65,7 +65,7 @@ class Run:
     since_ms: int
     settings: TableSettings | None = None
     pace: Pace = field(default_factory=Pace)
-    phase: Phase = Phase.BEGUN
+    phase: RunPhase = RunPhase.BEGUN
     ended: bool = False
     doubted: bool = False
     unread: bool = False
@@ -83,14 +83,14 @@ class Run:
 
     @property
     def may_repeat(self) -> bool:
-        return self.phase is not Phase.SEALED
+        return self.phase is not RunPhase.SEALED
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is lost where it is forgotten: it has asked for nothing here, nobody waits for it, and the
         store has nothing that somebody has to read. So it is with the runs of queries that write elsewhere."""
         owed = self.unread or self.failure is not None
-        return self.phase is Phase.BEGUN and not (owed or self.waiting or self.pressed or self.busy)
+        return self.phase is RunPhase.BEGUN and not (owed or self.waiting or self.pressed or self.busy)
 
     @property
     def in_backlog(self) -> bool:
@@ -175,7 +175,7 @@ class Pressed:
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
+class AtWork:
     more: int
 
 
@@ -185,7 +185,7 @@ class Caught:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class InSnapshot:
     at_ms: int
 
 
@@ -211,24 +211,24 @@ def _began(run: Run, event: Began) -> Run:
 
 def _asked(run: Run, event: Asked) -> Run:
     asked = replace(run, settings=event.settings, pace=event.pace)
-    if run.phase is not Phase.BEGUN:
+    if run.phase is not RunPhase.BEGUN:
         return asked
     if run.failure is not None:
         # It was refused with the settings of the run before.
         asked = replace(asked, failure=None, doubted=True, unread=True)
-    return replace(asked, phase=Phase.ASKED)
+    return replace(asked, phase=RunPhase.ASKED)
 
 
 def _sealing(run: Run, event: Sealing) -> Run:
-    if run.phase is Phase.BEGUN:
+    if run.phase is RunPhase.BEGUN:
         raise IllegalEvent("a run seals nothing before it has asked")
-    return replace(run, phase=Phase.SEALED)
+    return replace(run, phase=RunPhase.SEALED)
 
 
 def _broke(run: Run, event: Broke) -> Run:
-    if run.phase is Phase.BEGUN:
+    if run.phase is RunPhase.BEGUN:
         raise IllegalEvent("no epoch of a run goes wrong before it has asked")
-    return replace(run, phase=Phase.ASKED, doubted=True, unread=True)
+    return replace(run, phase=RunPhase.ASKED, doubted=True, unread=True)
 
 
 def _failed(run: Run, event: Failed) -> Run:
@@ -237,15 +237,15 @@ def _failed(run: Run, event: Failed) -> Run:
 
 def _retried(run: Run, event: Retried) -> Run:
     if not run.ended or run.failure is None:
-        raise IllegalEvent("only what a run has failed with, and ended, is asked for again")
+        raise IllegalEvent("only a run that has failed and ended is tried again")
     return replace(run, failure=None, doubted=True, unread=True)
 
 
 def _counted(name: str) -> Callable[[Run, Any], Run]:
-    def count(run: Run, event: Waits | Pressed | Busy) -> Run:
+    def count(run: Run, event: Waits | Pressed | AtWork) -> Run:
         number = getattr(run, name) + event.more
         if number < 0:
-            raise IllegalEvent(f"fewer are {name} than nobody")
+            raise IllegalEvent(f"the count of those who are {name} would fall below zero")
         return replace(run, **{name: number})
 
     return count
@@ -268,7 +268,7 @@ TRANSITIONS: Mapping[type, Callable[[Run, Any], Run]] = {
     Retried: _retried,
     Waits: _counted("waiting"),
     Pressed: _counted("pressed"),
-    Busy: _counted("busy"),
+    AtWork: _counted("busy"),
     Caught: lambda run, event: replace(run, backlog=event.backlog),
-    Committed: lambda run, event: replace(run, since_ms=event.at_ms),
+    InSnapshot: lambda run, event: replace(run, since_ms=event.at_ms),
 }

@@ -27,11 +27,11 @@ class SegmentFiles:
         self._newest: _File | None = None
         self._live_bytes = 0
 
-    def new_part(self) -> Part:
+    def new_part(self) -> FilePart:
         """An empty part, behind all others of its file."""
         if self._newest is None or self._newest.is_full:
             self._newest = _File(self._new_file(), max(self._least_file_bytes, self._live_bytes))
-        return Part(self, self._newest)
+        return FilePart(self, self._newest)
 
     def _grown(self, size_bytes: int) -> None:
         self._live_bytes += size_bytes
@@ -42,7 +42,7 @@ class SegmentFiles:
             self._newest = None
 
 
-class Part:
+class FilePart:
     """A part of a file, with as much of a file's interface as a segment uses."""
 
     def __init__(self, files: SegmentFiles, file: _File) -> None:

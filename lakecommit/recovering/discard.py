@@ -126,7 +126,7 @@ async def _seal_what_is_open(
             winners=(),
             previous=None if link is None else link.digest,
             table_id="" if table is None else table.table_id,
-            offsets=DISCARDED,
+            fingerprint=DISCARDED,
             sealed_ms=clock.wall_ms(),
         )
         body = codec.encode_seal(seal)

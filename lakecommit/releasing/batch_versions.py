@@ -131,8 +131,8 @@ class BatchVersions:
         named = f"txnVersion {txn.version} of {txn.application_id!r}"
         if written is None:
             raise Overtaken(
-                f"{named} may have been written by others: the log does not go back so far that it could say; look for "
-                "its rows in the table, and append them without txnVersion if they are missing"
+                f"{named} may have been written by others: the log does not go back far enough to tell; look for its "
+                "rows in the table, and append them without txnVersion if they are missing"
             )
         if txn.version in written:
             raise Overtaken(f"{named} was written by others")

@@ -1,4 +1,4 @@
-"""Cleaning up behind batch writes. They have no seal: who has won is known to who committed them, or to the log."""
+"""Cleaning up behind batch writes. They have no seal: only the committer of one, or the log, knows who has won."""
 
 from __future__ import annotations
 

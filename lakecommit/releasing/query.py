@@ -16,7 +16,7 @@ from lakecommit.progress.standing import Standing, standing_of
 from lakecommit.progress.table import ReadTable
 from lakecommit.releasing.losers import losers, releasable
 from lakecommit.releasing.objects import CleanStore, NamedFiles, delete, read_files, without_the_tables
-from lakecommit.releasing.replaced import Presence, judge
+from lakecommit.releasing.replaced import EpochPresence, judge
 from lakecommit.releasing.versions import OwnVersions
 from lakecommit.state import layout
 from lakecommit.state.chain import Link, chained
@@ -248,10 +248,10 @@ class QueryCleaner:
         self._table_id, self._reached = table_id, max(self._reached, own) if same else own
         return same and own < before
 
-    async def _presence(self, table: TableState | None, epochs: Collection[Epoch]) -> Presence:
+    async def _presence(self, table: TableState | None, epochs: Collection[Epoch]) -> EpochPresence:
         """Whether epochs that are done by the marks are in the log."""
         if table is None:
-            return Presence({})
+            return EpochPresence({})
         return await judge(self._store, self._format, self.versions, self._query, epochs, table)
 
     def _committed_long_ago(self, table: TableState | None, marks: Marks, now: Moment) -> Epoch | None:
@@ -353,7 +353,7 @@ class QueryCleaner:
         return lost.together_with(strays)
 
 
-def _is_long_held(epoch: Epoch, presence: Presence, now: Moment) -> bool:
+def _is_long_held(epoch: Epoch, presence: EpochPresence, now: Moment) -> bool:
     """Whether the version that holds an epoch is so old that nobody writes over it any more."""
     since_ms = presence.held.get(epoch)
     return since_ms is not None and now.wall_ms - since_ms > RELEASE_AGE_MS
@@ -364,6 +364,6 @@ def problem_of(clean_up: QueryCleanUp) -> Iterator[str]:
     if clean_up.unknown:
         yield (
             f"epochs {list(clean_up.unknown)[:20]} of query {clean_up.query} are done by the mark, but the log names "
-            "no file of them, and does not go back so far that it could say why; their files are kept; save them with "
+            "no file of them, and does not go back far enough to say why; their files are kept; save them with "
             "'lakecommit recover --export', look for their rows in the table, and append what is missing"
         )

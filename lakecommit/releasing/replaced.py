@@ -30,7 +30,7 @@ LONG_AGO_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Presence:
+class EpochPresence:
     """`held` are epochs that are in the table, with the time of the version that shows it, 0 where it is long ago.
     `rewritten` says that the marks in `table` are not in the log any more.
 
@@ -51,7 +51,7 @@ async def judge(
     query: QueryId,
     done: Collection[Epoch],
     table: TableState,
-) -> Presence:
+) -> EpochPresence:
     """Whether epochs that are sealed, and at or before the own mark of `table`, are in the table.
 
     One listing where nothing is out of the ordinary. An epoch that no version of the log holds may be in a checkpoint,
@@ -59,7 +59,7 @@ async def judge(
     """
     found = await versions.find(done, table.version)
     if not found.missing:
-        return Presence(found.since_ms)
+        return EpochPresence(found.since_ms)
     return await _judge_missing(store, table_format, versions, query, found, table)
 
 
@@ -70,7 +70,7 @@ async def _judge_missing(
     query: QueryId,
     found: Whereabouts,
     table: TableState,
-) -> Presence:
+) -> EpochPresence:
     missing = sorted(found.missing)
     stored = await in_parallel(lambda epoch: find_seal(store, query, epoch), missing)
     # One whose seal has gone meanwhile was released by somebody who asked the same.
@@ -88,11 +88,11 @@ async def _judge_missing(
     seen = {epoch: versions.first_seen(epoch, since_ms[epoch]) for epoch in held}
     rewritten = own < max(missing)
     if found.decided:
-        return Presence({**found.since_ms, **seen}, lost, rewritten=rewritten)
+        return EpochPresence({**found.since_ms, **seen}, lost, rewritten=rewritten)
     sealed_ms = {seal.epoch: seal.sealed_ms for seal in seals if seal.epoch in epochs}
     old = await _marked_long_ago(table_format, table, query, sealed_ms)
     unknown = tuple(sorted(epochs - old))
-    return Presence({**found.since_ms, **seen, **versions.take_for_held(old)}, (), unknown, rewritten)
+    return EpochPresence({**found.since_ms, **seen, **versions.take_for_held(old)}, (), unknown, rewritten)
 
 
 async def _marked_long_ago(

@@ -80,8 +80,8 @@ class Rewriting(Observer):
     async def _read_anew(self) -> None:
         """A version is another writer's now that had set the newest marks of a query: what it held is pending again."""
         _log.warning(
-            "the newest versions of %s were written over by another writer, whose writes to the log carry no "
-            "condition; what they held is committed again",
+            "the newest versions of %s were written over by another writer, which does not use conditional writes; "
+            "what they held is committed again",
             self._format.location,
         )
         async with self._reader.turn:

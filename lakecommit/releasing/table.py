@@ -93,9 +93,9 @@ class TableHousekeeper(Observer):
             if cleaned.replaced:
                 replaced[query] = cleaned.replaced
             if cleaned.files:
-                _log.info("deleted %d files of attempts of query %s that had lost", cleaned.files, query)
+                _log.info("deleted %d files of lost attempts of query %s", cleaned.files, query)
             for problem in cleaned.problems:
-                _log.warning("state of query %s is kept from here on: %s", query, problem)
+                _log.warning("the rest of the state of query %s is kept: %s", query, problem)
             if cleaner.is_quiet:
                 self._queries.pop(query, None)
         for query, batch in list(self._batches.items()):

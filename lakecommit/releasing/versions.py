@@ -66,8 +66,8 @@ class OwnVersions:
         """Epochs that were done before the log begins, as far as it can tell; it is said once."""
         if new := sorted(epoch for epoch in epochs if epoch not in self._seen_ms):
             _log.warning(
-                "epochs %s of query %s were done before the log of %s begins, which has no trace of their files any "
-                "more: they are taken for compacted by others, and their state is released",
+                "epochs %s of query %s were done before the log of %s begins, and the log has no trace of their files: "
+                "they are taken for compacted by others, and their state is released",
                 *(new[:20], self._query, self._format.location),
             )
         return {epoch: self.first_seen(epoch, 0) for epoch in epochs}
@@ -94,7 +94,7 @@ class OwnVersions:
         if replaced:
             # Whoever noticed it before may have committed them again.
             _log.warning(
-                "versions %s of %s were written over by another writer, whose writes to the log carry no condition",
+                "versions %s of %s were written over by another writer, which does not use conditional writes",
                 *(replaced[:20], self._format.location),
             )
             decided = await self._search(epochs - held_by(self._known.values(), epochs), head)

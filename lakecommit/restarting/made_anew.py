@@ -1,4 +1,4 @@
-"""What is said where the table is not the one that a query has sealed epochs for: once, with both ids and a remedy."""
+"""The error for a table that is not the one that a query has sealed epochs for: with both ids and a remedy."""
 
 from __future__ import annotations
 

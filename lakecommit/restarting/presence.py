@@ -1,15 +1,15 @@
-"""The files of pending epochs, looked for before they are committed, where it is in doubt that they are there.
+"""The files of pending epochs, looked for before they are committed, if it is in doubt that they are there.
 
 A sealed file is complete, and nobody asks for it again. But nothing protects it until a version names it: whoever drops
 the table may delete it, and so does every VACUUM that retains less than its age. So these are looked for first:
 
 * what was sealed for another table than the one that is there;
-* what is older than a vacuum that the log tells of took, or than the oldest version that was read of the log: a
-  checkpoint does not tell of vacuums;
+* what is so old that a vacuum in the log may have taken it, or older than the oldest version that was read of the log:
+  a checkpoint does not tell of vacuums;
 * what has been pending for over a day, since not every vacuum is told of.
 
 What is gone is refused by epoch; what comes before it is committed. While a vacuum that may take an epoch is under way,
-the epoch waits: a file that is there may be the next to go. No epoch waits for longer than the longest vacuum: where
+the epoch waits: a file that is there may be the next to go. No epoch waits for longer than the longest vacuum: if
 one has died and others follow, the log always looks as if a young one were under way.
 """
 
@@ -47,7 +47,7 @@ class Look:
     waits: bool = False
 
 
-class Presence:
+class FilePresence:
     """Looks for files, and remembers for a while up to which epoch of a query it has found them.
 
     While a query is held it remembers since when, too.
@@ -104,8 +104,8 @@ class Presence:
             raise CommitFailed(
                 f"{len(missing)} of {len(files.files)} files of batch write {files.query} are gone from "
                 f"{self._location}, the first is {missing[0]}: somebody's vacuum of the table, or 'lakecommit clean', "
-                "took them before they were committed; nothing was committed; run the write again, and no vacuum "
-                "beside it that retains less than it takes"
+                "took them before they were committed; nothing was committed; run the write again, without a "
+                "vacuum beside it that retains less than the write takes"
             )
 
     def _was_there(self, memory: Looked, epoch: Epoch, table: TableState) -> bool:
@@ -128,9 +128,7 @@ def reason_to_look(epoch: SealedEpoch, files: Pending, table: TableState, now_ms
     if not files.files:
         return None
     if epoch.table_id not in ("", table.table_id):
-        return (
-            f"they were written for the table with id {epoch.table_id}, and the one here, {table.table_id}, is another"
-        )
+        return f"they were written for the table with id {epoch.table_id}, but the table here has id {table.table_id}"
     if (why := vacuumed(files, table.vacuums)) is not None:
         return why
     if now_ms - epoch.sealed_ms > PENDING_FOR_LONG_MS:
@@ -203,7 +201,7 @@ class FilesGone(CorruptState):
         super().__init__(
             f"{len(missing)} of {len(files.files)} files of epoch {files.epoch} of query {files.query} are gone from "
             f"{location}, the first is {missing[0]}: {why}.{some} What comes before is committed, and what comes after "
-            "waits. Restore the files; or, where that cannot be, give up what is damaged with "
+            "waits. Restore the files. If that is not possible, give up what is damaged with "
             f"'{discard_command(location, files.query, epochs, accepted)}' and start the query again{restart}: it goes "
             "on with the epochs that follow, and no input is read again"
         )

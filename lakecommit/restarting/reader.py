@@ -17,7 +17,7 @@ from lakecommit.progress.observer import Observer
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.settings import TableSettings
 from lakecommit.progress.table import ReadTable
-from lakecommit.restarting.presence import FilesGone, Look, Presence, missing_files, reason_to_look
+from lakecommit.restarting.presence import FilePresence, FilesGone, Look, missing_files, reason_to_look
 from lakecommit.restarting.replay import Replay, replay
 from lakecommit.state.stored import ReadState
 
@@ -34,7 +34,7 @@ class Reader:
         self._queries = queries
         self._observer = observer
         self._clock = clock
-        self.presence = Presence(store, table_format.location, clock, queries.looked)
+        self.presence = FilePresence(store, table_format.location, clock, queries.looked)
 
     async def look(self) -> None:
         """Reads the table as it is, and moves every query's marks by it."""
@@ -117,7 +117,7 @@ class Reader:
                 if attempt > 0 and self._queries.table.marks(query) == marks:
                     raise
         raise CommitFailed(
-            f"query {query} is committed by somebody else faster than its state can be read; stop all but one driver "
+            f"somebody else commits query {query} faster than its state can be read; stop all but one driver "
             "of this query and start it again"
         )
 

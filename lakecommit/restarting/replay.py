@@ -240,8 +240,8 @@ def _check_chain(query: QueryId, stored: Sequence[StoredSeal]) -> None:
     if pair := first_break([each.link for each in stored]):
         before, after = pair
         raise ContradictoryState(
-            f"the seal of epoch {after.epoch} of query {query} does not follow the one of epoch {before.epoch}: state "
-            "of two histories lies in one place; nothing was committed; restore the state under _lakecommit from one "
+            f"the seal of epoch {after.epoch} of query {query} does not follow the one of epoch {before.epoch}: the "
+            "state under _lakecommit is a mix of two histories; nothing was committed; restore all of it from one "
             "backup"
         )
 

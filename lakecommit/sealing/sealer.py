@@ -1,25 +1,24 @@
 """Sealing: the durable decision which attempts won an epoch's tasks, once, in order, beside any commit.
 
-What is known of the query decides, without a request; where it is not known, in doubt or would refuse the epoch, marks
+What is known of the query decides, without a request. If it is not known, is in doubt or would refuse the epoch, marks
 and seals are read first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lakecommit.clock import Clock
 from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, TableMadeAnew
 from lakecommit.formats.base import made_anew
 from lakecommit.model import DataFile, Epoch, QueryId, Report, Seal, TaskId, Totals
-from lakecommit.progress.backlog import Backlog
+from lakecommit.progress.backlog import Backlog, EpochOffsets
 from lakecommit.progress.cadence import has_room
 from lakecommit.progress.epochs import (
+    EpochVerdict,
     Repeated,
     Reported,
     Sealed,
-    Verdict,
     judge_epoch,
     knows_newest_seal,
     winners_of,
@@ -36,19 +35,6 @@ from lakecommit.state.stored import Staged, StoredSeal, checked_seal, pending_of
 from lakecommit.storage.base import Store
 from lakecommit.storage.once import Mine, create_once
 from lakecommit.watermark import advance, epoch_watermark
-
-
-@dataclass(frozen=True, slots=True)
-class Offsets:
-    """What Spark planned an epoch with: a fingerprint of it, None where it cannot be known; and for each source its
-    end offset as JSON. `latest` is how far each source reached when the run began; one epoch of a run has it."""
-
-    fingerprint: str | None = None
-    planned: Sequence[str | None] = ()
-    latest: Sequence[str | None] = ()
-
-
-NOT_KNOWN = Offsets()
 
 
 class Sealer:
@@ -74,20 +60,26 @@ class Sealer:
         self._commit = commit
 
     async def seal(
-        self, query: QueryId, epoch: Epoch, reports: Sequence[Report | None], schema: str, offsets: Offsets, run: Run
+        self,
+        query: QueryId,
+        epoch: Epoch,
+        reports: Sequence[Report | None],
+        schema: str,
+        offsets: EpochOffsets,
+        run: Run,
     ) -> None:
         """Postcondition: the epoch is sealed and, unless it is done already, pending. A repetition is accepted.
 
         Waits for room before the seal is put, where the run allows no more to be pending.
         """
         verdict = await self._judge(query, epoch, offsets.fingerprint, run.asked_for)
-        if verdict is Verdict.FRESH and self._table.state is None:
+        if verdict is EpochVerdict.FRESH and self._table.state is None:
             winners_of(reports, query, epoch)
             verdict = await self._create(query, epoch, offsets.fingerprint, schema, run.asked_for)
         if self._queries.is_over(query, run):
-            raise _out_of_date(query, epoch, "a new run of it has begun")
+            raise _out_of_date(query, epoch, "a new run of the query has begun, which goes on")
         backlog = self._backlog(query, run, offsets)
-        if verdict is Verdict.REPEATED:
+        if verdict is EpochVerdict.REPEATED:
             self._queries.move(query, Repeated(epoch))
             self._queries.happened(query, Sealing())
         else:
@@ -95,11 +87,13 @@ class Sealer:
         # Not before: the snapshot that ends the backlog has the epoch that ends it.
         self._queries.happened_in(query, run, Caught(backlog))
 
-    async def _judge(self, query: QueryId, epoch: Epoch, offsets: str | None, settings: TableSettings) -> Verdict:
+    async def _judge(
+        self, query: QueryId, epoch: Epoch, fingerprint: str | None, settings: TableSettings
+    ) -> EpochVerdict:
         """Judges the epoch; before it is refused, marks and seals are read again: another driver may have moved on."""
         if self._queries.knows(query) and knows_newest_seal(self._queries.progress[query]):
             try:
-                return judge_epoch(self._queries.progress[query], epoch, offsets)
+                return judge_epoch(self._queries.progress[query], epoch, fingerprint)
             except ContradictoryState:
                 pass
         async with self._reader.turn:
@@ -110,25 +104,25 @@ class Sealer:
                 self._queries.forget(query)
                 progress = await self._reader.start(query, settings)
             try:
-                return judge_epoch(progress, epoch, offsets, self._id_of_table())
+                return judge_epoch(progress, epoch, fingerprint, self._id_of_table())
             except ContradictoryState:
                 self._queries.forget(query)
                 await self._reader.look_anew()
-                return judge_epoch(await self._reader.start(query, settings), epoch, offsets, self._id_of_table())
+                return judge_epoch(await self._reader.start(query, settings), epoch, fingerprint, self._id_of_table())
 
     def _id_of_table(self) -> str:
         return "" if self._table.state is None else self._table.state.table_id
 
     async def _create(
-        self, query: QueryId, epoch: Epoch, offsets: str | None, schema: str, settings: TableSettings
-    ) -> Verdict:
+        self, query: QueryId, epoch: Epoch, fingerprint: str | None, schema: str, settings: TableSettings
+    ) -> EpochVerdict:
         """Creates the table. Somebody else may have been first, another driver of this query among them."""
         async with self._reader.turn:
             await self._table.create_if_missing(schema, settings)
             self._queries.see_marks()
-        return await self._judge(query, epoch, offsets, settings)
+        return await self._judge(query, epoch, fingerprint, settings)
 
-    def _backlog(self, query: QueryId, run: Run, offsets: Offsets) -> Backlog:
+    def _backlog(self, query: QueryId, run: Run, offsets: EpochOffsets) -> Backlog:
         """Where the run stands against its backlog once the epoch is done; what the newest seal says of it goes on."""
         backlog = self._queries.latest(query, run).backlog
         if backlog is None:
@@ -143,7 +137,7 @@ class Sealer:
         query: QueryId,
         epoch: Epoch,
         reports: Sequence[Report | None],
-        offsets: str | None,
+        fingerprint: str | None,
         backlog: Backlog,
         run: Run,
     ) -> None:
@@ -163,10 +157,10 @@ class Sealer:
             raise
         await self._wait_for_room(query, pending.totals, run)
         # While this one waited, another driver or a new run of the query may have moved on.
-        if await self._judge(query, epoch, offsets, run.asked_for) is Verdict.REPEATED or self._queries.is_over(
-            query, run
-        ):
-            raise _out_of_date(query, epoch, "nothing of it is sealed: start the query again")
+        if await self._judge(
+            query, epoch, fingerprint, run.asked_for
+        ) is EpochVerdict.REPEATED or self._queries.is_over(query, run):
+            raise _out_of_date(query, epoch, "the epoch is not sealed: start the query again")
         progress = self._queries.move(query, Reported(epoch))
         self._queries.happened(query, Sealing())
         before, generation = progress.newest_seal, self._queries.generation(query)
@@ -176,7 +170,7 @@ class Sealer:
             winners=winners,
             previous=None if before is None else before.digest,
             table_id=self._table.known.table_id,
-            offsets=offsets,
+            fingerprint=fingerprint,
             sealed_ms=self._clock.wall_ms(),
             totals=pending.totals,
             watermark_us=_watermark(None if before is None else before.watermark_us, staged, run.asked_for),
@@ -192,7 +186,7 @@ class Sealer:
         self._observer.sealed(stored)
         if self._queries.generation(query) != generation:
             self._queries.raise_failure(query)
-            raise _out_of_date(query, epoch, "it is sealed: start the query again, which commits it")
+            raise _out_of_date(query, epoch, "the epoch is sealed: start the query again, which commits it")
         if not self._table.is_done(query, epoch):
             self._queries.keep(query, epoch, staged.bodies)
         self._queries.move(query, Sealed(stored.as_sealed_epoch()))
@@ -243,7 +237,7 @@ class Sealer:
 
 
 def _out_of_date(query: QueryId, epoch: Epoch, remedy: str) -> CommitFailed:
-    return CommitFailed(f"what was known of query {query} went out of date in its epoch {epoch}; {remedy}")
+    return CommitFailed(f"the state of query {query} changed while its epoch {epoch} was being sealed; {remedy}")
 
 
 def _watermark(before: int | None, staged: Staged, settings: TableSettings) -> int | None:
@@ -258,11 +252,12 @@ def _check_same_epoch(ours: Seal, theirs: Seal) -> None:
     """Raises where the epoch that another driver sealed first is not the one that we have run."""
     if theirs.previous != ours.previous:
         raise ContradictoryState(
-            f"epoch {ours.epoch} of query {ours.query} was sealed by another driver after another history of seals; "
-            "nothing was committed; stop all but one driver of this query and start it again",
+            f"epoch {ours.epoch} of query {ours.query} was sealed by another driver, and the seal before it is not the "
+            "one that this driver knows; nothing was committed; stop all but one driver of this query and start it "
+            "again",
             entry="two-drivers",
         )
-    if ours.offsets is not None and theirs.offsets is not None and ours.offsets != theirs.offsets:
+    if None not in (ours.fingerprint, theirs.fingerprint) and ours.fingerprint != theirs.fingerprint:
         raise ContradictoryState(
             f"epoch {ours.epoch} of query {ours.query} was sealed by another driver with other offsets: two "
             "checkpoints with one query id are in use; nothing was committed; stop the copy, or give it a new "

@@ -26,11 +26,11 @@ from lakecommit.observing.metrics import Metrics, QueryMetrics, TableMetrics
 from lakecommit.options.declarations import Options, ProcessOptions
 from lakecommit.options.parsing import parse_options
 from lakecommit.options.process import unheeded
+from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT
 from lakecommit.progress.pending import PendingFiles, PendingMemory
 from lakecommit.progress.settings import TableSettings, Txn
-from lakecommit.sealing.sealer import Offsets
 from lakecommit.service.table import ServedTable
 from lakecommit.service.tables import ServedTables
 from lakecommit.service.wire import Answer, Request, Verb
@@ -52,8 +52,8 @@ class Facts:
     """What the Spark session says about a request; nothing, where the committer runs inline.
 
     `defaults` are options that it sets with `spark.lakecommit.<option>`, `queries` those that run in the driver,
-    `names` the names of those that have one, and `offsets` the fingerprint of what the epoch was planned with, None
-    where it cannot be known.
+    `names` the names of those that have one, and `fingerprint` is of the offsets that the epoch was planned with, None
+    if it cannot be known.
 
     `planned` are the offsets where the epoch ends and `latest` those that the sources had when the run began, for each
     source or None where it has or reports none. `planned` is empty where it cannot be known, `latest` also in all
@@ -64,7 +64,7 @@ class Facts:
 
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
     queries: Sequence[QueryId] = ()
-    offsets: str | None = None
+    fingerprint: str | None = None
     planned: tuple[str | None, ...] = ()
     latest: tuple[str | None, ...] = ()
     names: Mapping[QueryId, str] = field(default_factory=dict)
@@ -82,14 +82,15 @@ class Restart:
     """A run begins of a query that has run before. `options` are those of its sink, as Spark hands them over, and
     `defaults` those that its session sets.
 
-    `repeated` is the epoch that Spark runs again, planned with `offsets`, where that could be left out; else None.
+    `repeated` is the epoch that Spark runs again, if that could be left out; else None. `fingerprint` is of the offsets
+    that it was planned with.
     """
 
     query: QueryId
     options: Mapping[str, str] = field(repr=False)
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
     repeated: Epoch | None = None
-    offsets: str | None = None
+    fingerprint: str | None = None
     name: str | None = None
 
 
@@ -153,7 +154,7 @@ class Committers:
                     reports,
                     schema=request.schema,
                     settings=replace(settings, query_name=facts.names.get(query)),
-                    offsets=Offsets(facts.offsets, facts.planned, facts.latest),
+                    offsets=EpochOffsets(facts.fingerprint, facts.planned, facts.latest),
                     pace=self._pace(options),
                 )
                 return Answer(version=outcome.version)
@@ -176,7 +177,7 @@ class Committers:
         """Has what earlier runs of a query left committed; whether Spark need not repeat the epoch that it would."""
         self._tell_unheeded(restart.defaults)
         options = parse_options(restart.options, streaming=True, defaults=restart.defaults)
-        repeated = None if restart.repeated is None else (restart.repeated, restart.offsets)
+        repeated = None if restart.repeated is None else (restart.repeated, restart.fingerprint)
         settings = replace(_settings(options), query_name=restart.name)
         with self.using(options) as committer:
             return await committer.resume(restart.query, settings, self._pace(options), repeated)

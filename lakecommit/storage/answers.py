@@ -1,13 +1,13 @@
 """For how long the answer to a request is waited for, before it is asked again.
 
-A server that has taken a request may never answer it. So nobody waits for much longer than answers take: four times as
-long as the slowest of the last few, and two seconds where none is known yet, plus what the body takes on a slow way.
-A store that becomes slow is not asked ever more often: each repetition waits twice as long as the one before, and so
-does the next request, until answers come and show how long they take.
+A server that has taken a request may never answer it. So it is not waited for much longer than answers take: four
+times as long as the slowest of the last few, or two seconds if none is known yet, plus what the body takes on a slow
+connection. A store that becomes slow is not asked ever more often: each repetition waits twice as long as the one
+before, and so does the next request, until answers come and show how long they take.
 
-The way may be slower than was thought. Who is given up in the middle of a large body has to send all of it again, so
-after one that was not answered the next has eight times as long. In the bound of the retries that is the whole time
-that a client gives a request, or enough for an eighth of a MiB each second.
+The connection may be slower than was thought. A request that is given up in the middle of a large body has to send all
+of it again. So after one that was not answered the next has eight times as long. In the bound of the retries that is
+the whole time that a client gives a request, or enough for an eighth of a MiB each second.
 """
 
 from __future__ import annotations

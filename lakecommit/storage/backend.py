@@ -26,7 +26,7 @@ class Backend:
     `prefix` is the location inside the bucket, without slashes around it. `ordered` says that a listing arrives in
     the order of the keys. `bulk_delete` says that one request deletes many keys and does not mind missing ones.
     `tree` is there for local disk alone. `answers` says how long to wait for an answer before it is asked for again;
-    None where disk or memory answer, and where the user has said how long to wait.
+    None for local disk and memory, and if the user has said how long to wait.
     """
 
     client: ObjectStore = field(repr=False)

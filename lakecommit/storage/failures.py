@@ -26,7 +26,7 @@ from obstore.exceptions import (
 from lakecommit.errors import AccessDenied, StoreError
 
 
-class Kind(enum.Enum):
+class FailureKind(enum.Enum):
     EXISTS = "exists"
     """Refused by create-if-absent: the name is taken."""
     CONFLICT = "conflict"
@@ -43,7 +43,7 @@ class Kind(enum.Enum):
     """Nobody knows whether it had an effect, and a retry is not known to help."""
 
 
-RETRIED = frozenset({Kind.TRANSIENT, Kind.CONFLICT})
+RETRIED = frozenset({FailureKind.TRANSIENT, FailureKind.CONFLICT})
 """What an idempotent request is repeated for."""
 
 
@@ -52,54 +52,54 @@ class NoAnswer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    kind: Kind
+class StoreFailure:
+    kind: FailureKind
     reason: str
     attempts: int = 1
 
 
-def failure_of(error: Exception) -> Failure:
+def failure_of(error: Exception) -> StoreFailure:
     """Classifies what obstore raised, or `NoAnswer`.
 
     `reason` is short, lower case and free of URLs, names and server text.
     """
     text = str(error)
     if isinstance(error, NoAnswer):
-        return Failure(Kind.TRANSIENT, "timed out")
+        return StoreFailure(FailureKind.TRANSIENT, "timed out")
     if isinstance(error, NotModifiedError):
-        return Failure(Kind.NOT_MODIFIED, "not modified")
+        return StoreFailure(FailureKind.NOT_MODIFIED, "not modified")
     if _CREDENTIAL_SERVICES.search(text):
-        return Failure(Kind.TRANSIENT, _NO_CREDENTIALS)
+        return StoreFailure(FailureKind.TRANSIENT, _NO_CREDENTIALS)
     status = _STATUS.search(text)
     if status is not None:
         return _of_status(int(status[1]), _code(text))
     if isinstance(error, AlreadyExistsError | PreconditionError):
-        return Failure(Kind.EXISTS, "exists")
+        return StoreFailure(FailureKind.EXISTS, "exists")
     if isinstance(error, FileNotFoundError):
-        return Failure(Kind.ABSENT, "not found")
+        return StoreFailure(FailureKind.ABSENT, "not found")
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        return Failure(Kind.DENIED, _os_reason(text) or "permission denied")
+        return StoreFailure(FailureKind.DENIED, _os_reason(text) or "permission denied")
     if isinstance(error, NotSupportedError):
-        return Failure(Kind.PERMANENT, "the store does not support this operation")
+        return StoreFailure(FailureKind.PERMANENT, "the store does not support this operation")
     if isinstance(error, ValueError):
-        return Failure(Kind.PERMANENT, "obstore refused the request as invalid")
+        return StoreFailure(FailureKind.PERMANENT, "obstore refused the request as invalid")
     if isinstance(error, BaseError):
         return _without_status(text)
-    return Failure(Kind.UNRECOGNISED, f"unexpected {type(error).__name__}")
+    return StoreFailure(FailureKind.UNRECOGNISED, f"unexpected {type(error).__name__}")
 
 
-def error_of(failure: Failure, verb: str, path: str, location: str) -> StoreError:
+def error_of(failure: StoreFailure, verb: str, path: str, location: str) -> StoreError:
     """The error to raise for a failure that ends an operation, with what to do about it."""
     tried = f" after {failure.attempts} attempts" if failure.attempts > 1 else ""
     what = f"cannot {verb} {path or 'the location'} in {location}: {failure.reason}{tried}"
-    if failure.kind is Kind.DENIED or failure.reason == _NO_CREDENTIALS:
+    if failure.kind is FailureKind.DENIED or failure.reason == _NO_CREDENTIALS:
         return AccessDenied(
             f"{what}; check the credentials (environment variables or store.* options) and their rights"
         )
-    if failure.kind is Kind.NO_BUCKET:
+    if failure.kind is FailureKind.NO_BUCKET:
         return StoreError(f"{what}; the bucket or container does not exist, create it or correct the location")
-    if failure.kind is Kind.ABSENT:
-        return StoreError(f"{what}; the object is gone, or the bucket or container does not exist")
+    if failure.kind is FailureKind.ABSENT:
+        return StoreError(f"{what}; the object is gone, or the bucket or container does not exist: check the location")
     if failure.reason == os.strerror(errno.ENOSPC).lower():
         return StoreError(f"{what}; free some space and run it again")
     if failure.kind in RETRIED:
@@ -132,40 +132,46 @@ def _code(text: str) -> str:
     return found[1] if found else ""
 
 
-def _of_status(status: int, code: str) -> Failure:
+def _of_status(status: int, code: str) -> StoreFailure:
     reason = f"{status} {code}".rstrip()
     if status == 412:
-        return Failure(Kind.EXISTS, reason)
+        return StoreFailure(FailureKind.EXISTS, reason)
     if status == 409:
         # Azure answers a refused create-if-absent with 409 and a code of its own; S3 means a concurrent request.
-        return Failure(Kind.EXISTS if code == "BlobAlreadyExists" else Kind.CONFLICT, reason)
+        return StoreFailure(FailureKind.EXISTS if code == "BlobAlreadyExists" else FailureKind.CONFLICT, reason)
     if status == 404:
-        return Failure(Kind.NO_BUCKET if code == "NoSuchBucket" else Kind.ABSENT, reason)
+        return StoreFailure(FailureKind.NO_BUCKET if code == "NoSuchBucket" else FailureKind.ABSENT, reason)
     if code in _EXPIRED:
-        return Failure(Kind.DENIED, f"{reason}, the credentials have expired")
+        return StoreFailure(FailureKind.DENIED, f"{reason}, the credentials have expired")
     if status in {401, 403}:
-        return Failure(Kind.DENIED, reason)
+        return StoreFailure(FailureKind.DENIED, reason)
     # S3 reports a connection that stood still too long as 400.
     if status in {408, 425, 429} or (status >= 500 and status not in {501, 505}) or code == "RequestTimeout":
-        return Failure(Kind.TRANSIENT, reason)
-    return Failure(Kind.PERMANENT, reason)
+        return StoreFailure(FailureKind.TRANSIENT, reason)
+    return StoreFailure(FailureKind.PERMANENT, reason)
 
 
-def _without_status(text: str) -> Failure:
+def _without_status(text: str) -> StoreFailure:
     from_os = _os_reason(text)
     if "LocalFileSystem" in text and from_os is not None:
         # A directory that was empty may be removed in the moment in which something is written into it.
-        return Failure(Kind.TRANSIENT if from_os == os.strerror(errno.ENOENT).lower() else Kind.PERMANENT, from_os)
+        return StoreFailure(
+            FailureKind.TRANSIENT if from_os == os.strerror(errno.ENOENT).lower() else FailureKind.PERMANENT, from_os
+        )
     if "Received redirect without LOCATION" in text:
-        return Failure(Kind.PERMANENT, "redirected to another region; set store.region to the bucket's region")
+        return StoreFailure(
+            FailureKind.PERMANENT, "redirected to another region; set store.region to the bucket's region"
+        )
     if "HTTP error: builder error" in text:
-        return Failure(Kind.PERMANENT, "the request cannot be built; for an http:// endpoint set store.allow_http")
+        return StoreFailure(
+            FailureKind.PERMANENT, "the request cannot be built; for an http:// endpoint set store.allow_http"
+        )
     if "DeleteObjects request failed for key" in text:
-        return Failure(Kind.TRANSIENT, "a key of a bulk delete failed")
+        return StoreFailure(FailureKind.TRANSIENT, "a key of a bulk delete failed")
     if "HTTP error" in text or "Server returned error response" in text or "Got invalid" in text:
         cause = next((words for pattern, words in _CAUSES if pattern.search(text)), "no usable response")
-        return Failure(Kind.TRANSIENT, cause)
-    return Failure(Kind.UNRECOGNISED, "an answer that is not understood")
+        return StoreFailure(FailureKind.TRANSIENT, cause)
+    return StoreFailure(FailureKind.UNRECOGNISED, "an answer that is not understood")
 
 
 def _os_reason(text: str) -> str | None:

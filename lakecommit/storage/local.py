@@ -1,4 +1,4 @@
-"""What local disk needs beside obstore: directories that nobody needs any more, and halves of killed writes."""
+"""What local disk needs beside obstore: removes directories that are not needed, and halves of killed writes."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def parse_location(location: str) -> tuple[str, str, str]:
         raise InvalidInput(f"the location {scheme}:// names no bucket; {_EXAMPLES}")
     # What follows is not shown: it may be a key or a signature.
     if not (_BUCKET.fullmatch(bucket) or (scheme in {"abfs", "abfss"} and _AZURE_HOST.fullmatch(bucket))):
-        raise InvalidInput(f"the bucket of the {scheme}:// location is no bucket name; {_EXAMPLES}")
+        raise InvalidInput(f"the bucket of the {scheme}:// location is not a valid bucket name; {_EXAMPLES}")
     if "?" in path:
         raise InvalidInput(f"the {scheme}:// location has a query; give credentials as store.* options")
     return kind, bucket, path
@@ -152,7 +152,7 @@ def _at_home(path: str) -> str:
     expanded = os.path.expanduser(path)
     if path.startswith("~") and expanded == path:
         name = path.split("/", 1)[0]
-        raise InvalidInput(f"nobody has the home directory {name}; for a directory of that name write ./{name}")
+        raise InvalidInput(f"{name} is no home directory on this machine; for a directory of that name write ./{name}")
     return expanded
 
 

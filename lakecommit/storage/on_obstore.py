@@ -30,7 +30,7 @@ from lakecommit.storage.base import (
     ObjectInfo,
     Unknown,
 )
-from lakecommit.storage.failures import RETRIED, Failure, Kind, NoAnswer, error_of, failure_of
+from lakecommit.storage.failures import RETRIED, FailureKind, NoAnswer, StoreFailure, error_of, failure_of
 from lakecommit.storage.policy import DEFAULT_POLICY, RetryPolicy
 
 if TYPE_CHECKING:
@@ -89,11 +89,11 @@ class ObstoreStore:
             failure = self._failure(error, path)
         else:
             return Created(etag)
-        if failure.kind is Kind.EXISTS:
+        if failure.kind is FailureKind.EXISTS:
             return AlreadyThere()
-        if failure.kind is Kind.CONFLICT:
+        if failure.kind is FailureKind.CONFLICT:
             return Busy(failure.reason)
-        if failure.kind in {Kind.TRANSIENT, Kind.UNRECOGNISED}:
+        if failure.kind in {FailureKind.TRANSIENT, FailureKind.UNRECOGNISED}:
             return Unknown(failure.reason)
         raise self._error(failure, "create", path)
 
@@ -107,7 +107,7 @@ class ObstoreStore:
             return (await obstore.put_async(client, key, view, use_multipart=False))["e_tag"]
 
         answer = await self._attempt("put", request, transfer_ms(view.nbytes), writing=path)
-        if isinstance(answer, Failure):
+        if isinstance(answer, StoreFailure):
             raise self._error(answer, "write", path)
         return answer
 
@@ -131,13 +131,13 @@ class ObstoreStore:
         if isinstance(answer, int):
             raise StoreError(
                 f"{path} has {answer} bytes, more than anything that is read whole ({MAX_WHOLE_BYTES}); neither "
-                "lakecommit nor a Delta writer makes such an object: look who put it there"
+                "lakecommit nor a Delta writer makes such an object: find out who put it there"
             )
-        if not isinstance(answer, Failure):
+        if not isinstance(answer, StoreFailure):
             return answer
-        if answer.kind is Kind.NOT_MODIFIED:
+        if answer.kind is FailureKind.NOT_MODIFIED:
             return NotModified()
-        if answer.kind is Kind.ABSENT:
+        if answer.kind is FailureKind.ABSENT:
             return None
         raise self._error(answer, "read", path)
 
@@ -148,9 +148,9 @@ class ObstoreStore:
             return (await obstore.head_async(self._backend.client, key))["size"]
 
         answer = await self._attempt("size", request)
-        if not isinstance(answer, Failure):
+        if not isinstance(answer, StoreFailure):
             return answer
-        if answer.kind is Kind.ABSENT:
+        if answer.kind is FailureKind.ABSENT:
             return None
         raise self._error(answer, "look up", path)
 
@@ -163,7 +163,7 @@ class ObstoreStore:
             return bytes(await obstore.get_range_async(self._backend.client, key, start=start, length=length))
 
         answer = await self._attempt("get_range", request, transfer_ms(length))
-        if isinstance(answer, Failure):
+        if isinstance(answer, StoreFailure):
             raise self._error(answer, "read", path)
         return answer
 
@@ -200,11 +200,11 @@ class ObstoreStore:
             await obstore.delete_async(self._backend.client, keys)
 
         answer = await self._attempt("delete", request, len(keys) * DELETED_KEY_MS)
-        if isinstance(answer, Failure):
+        if isinstance(answer, StoreFailure):
             error = self._error(answer, "delete", paths[0])
-            if isinstance(error, AccessDenied) or answer.kind is Kind.NO_BUCKET:
+            if isinstance(error, AccessDenied) or answer.kind is FailureKind.NO_BUCKET:
                 raise error
-            if answer.kind is not Kind.ABSENT or self._backend.bulk_delete:
+            if answer.kind is not FailureKind.ABSENT or self._backend.bulk_delete:
                 return False
         if self._backend.tree is not None:
             for path in paths:
@@ -246,7 +246,7 @@ class ObstoreStore:
 
     async def _attempt(
         self, verb: str, request: Callable[[], Awaitable[T]], work_ms: int = 0, writing: str | None = None
-    ) -> T | Failure:
+    ) -> T | StoreFailure:
         """The answer to an idempotent request, repeated inside the bound, or the last failure as a value."""
 
         async def in_time(backoff: Backoff) -> T:
@@ -256,7 +256,7 @@ class ObstoreStore:
 
     async def _repeat(
         self, request: Callable[[Backoff], Awaitable[T]], work_ms: int = 0, writing: str | None = None
-    ) -> T | Failure:
+    ) -> T | StoreFailure:
         backoff = self._policy.backoff(self._clock, self._random, work_ms)
         while True:
             try:
@@ -292,17 +292,19 @@ class ObstoreStore:
         times.came((time.monotonic() - began) * 1000, work_ms)
         return asked.result()
 
-    def _failure(self, error: Exception, writing: str | None) -> Failure:
+    def _failure(self, error: Exception, writing: str | None) -> StoreFailure:
         """What went wrong; `writing` is the path where something was to be written."""
         failure, tree = failure_of(error), self._backend.tree
         if (
             tree is None
             or writing is None
-            or failure.kind is not Kind.TRANSIENT
+            or failure.kind is not FailureKind.TRANSIENT
             or not tree.takes_no_directory(writing)
         ):
             return failure
-        return Failure(Kind.PERMANENT, f"{failure.reason}: no directory can be made there; correct the location")
+        return StoreFailure(
+            FailureKind.PERMANENT, f"{failure.reason}: no directory can be made there; correct the location"
+        )
 
-    def _error(self, failure: Failure, verb: str, path: str) -> StoreError:
+    def _error(self, failure: StoreFailure, verb: str, path: str) -> StoreError:
         return error_of(failure, verb, path, self._location)

@@ -23,7 +23,7 @@ StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
-class Counted:
+class CountedRequests:
     """WSGI middleware: counts, waits, then lets moto answer. The control path is neither counted nor delayed."""
 
     def __init__(self, application: Application, delay_ms: float, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -103,7 +103,7 @@ def main() -> None:
         def log(self, type: str, message: str, *args: Any) -> None:
             pass
 
-    application = Counted(DomainDispatcherApplication(create_backend_app), float(sys.argv[1]))
+    application = CountedRequests(DomainDispatcherApplication(create_backend_app), float(sys.argv[1]))
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.port, flush=True)

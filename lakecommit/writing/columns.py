@@ -67,7 +67,7 @@ def _conform_field(
         count = pc.sum(absent).as_py() or 0
         if count:
             raise SchemaMismatch(
-                f"column {path} does not allow nulls, but {count} of {length} rows of a batch have none; "
+                f"column {path} does not allow nulls, but {count} of {length} rows of a batch are null; "
                 "filter or fill them, or make the column nullable"
             )
     converted = _convert(source, field.type, target.type, path, parent_valid)

@@ -15,7 +15,7 @@ from lakecommit.writing.columns import arrow_field, conform
 from lakecommit.writing.parquet_file import Body, EventTimes, RowSink
 from lakecommit.writing.partitions import (
     PartitionKey,
-    Segment,
+    PartitionRows,
     check_key_length,
     check_partition_column,
     directory_of,
@@ -129,36 +129,36 @@ class _Encoder:
         width = len(self._file_schema)
         rows = pa.RecordBatch.from_arrays(chunk.columns[:width], schema=self._file_schema)
         partition_columns = chunk.columns[width:]
-        rest: list[Segment] = []
-        for segment in split(chunk, self._partition_fields, partition_columns):
-            self._note_event_time(segment, partition_columns)
-            if segment.key in self._sinks or len(self._sinks) < self._settings.open_partitions:
+        rest: list[PartitionRows] = []
+        for group in split(chunk, self._partition_fields, partition_columns):
+            self._note_event_time(group, partition_columns)
+            if group.key in self._sinks or len(self._sinks) < self._settings.open_partitions:
                 # Taken one by one, so that rows which wait for a row group keep no other value's rows in memory.
-                own = rows if segment.rows is None else rows.take(segment.rows)
-                yield from self._rows_to(self._sink(segment.key), own)
+                own = rows if group.rows is None else rows.take(group.rows)
+                yield from self._rows_to(self._sink(group.key), own)
             else:
-                rest.append(segment)
+                rest.append(group)
         if rest:
             self._put_aside(rows, rest)
 
-    def _note_event_time(self, segment: Segment, partition_columns: list[pa.Array]) -> None:
-        if self._event_partition is None or segment.key[self._event_partition] in self._event_times:
+    def _note_event_time(self, group: PartitionRows, partition_columns: list[pa.Array]) -> None:
+        if self._event_partition is None or group.key[self._event_partition] in self._event_times:
             return
-        # All rows of a segment have the same value.
-        row = 0 if segment.rows is None else segment.rows[0].as_py()
+        # All rows of a group have the same value.
+        row = 0 if group.rows is None else group.rows[0].as_py()
         value = partition_columns[self._event_partition].slice(row, 1)
-        self._event_times[segment.key[self._event_partition]] = EventTimes.of(value)
+        self._event_times[group.key[self._event_partition]] = EventTimes.of(value)
 
-    def _put_aside(self, rows: pa.RecordBatch, segments: list[Segment]) -> None:
+    def _put_aside(self, rows: pa.RecordBatch, groups: list[PartitionRows]) -> None:
         if self._overflow is None:
             self._overflow = ExternalSort(self._file_schema, self._settings.spill_bytes, self._settings.local_dir)
         numbers = []
-        for segment in segments:
-            number = self._overflow_keys.setdefault(segment.key, len(self._overflow_keys))
-            length = rows.num_rows if segment.rows is None else len(segment.rows)
+        for group in groups:
+            number = self._overflow_keys.setdefault(group.key, len(self._overflow_keys))
+            length = rows.num_rows if group.rows is None else len(group.rows)
             numbers.append(pa.repeat(pa.scalar(number, pa.int64()), length))
-        if segments[0].rows is not None:
-            rows = rows.take(pa.concat_arrays([segment.rows for segment in segments]))
+        if groups[0].rows is not None:
+            rows = rows.take(pa.concat_arrays([group.rows for group in groups]))
         self._overflow.add(rows, pa.concat_arrays(numbers))
 
     def _drain(self, overflow: ExternalSort) -> Iterator[EncodedFile]:

@@ -21,7 +21,7 @@ PartitionKey = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class PartitionRows:
     """Rows of one batch that share a partition value; `rows` are their indices, None for all of them in order."""
 
     key: PartitionKey
@@ -71,8 +71,8 @@ def serialize(value: pa.Scalar, field: Field) -> str | None:
     return text
 
 
-def split(batch: pa.RecordBatch, fields: tuple[Field, ...], columns: list[pa.Array]) -> list[Segment]:
-    """The rows of a batch by the values of its partition `columns`, one segment a value, in the order of the values'
+def split(batch: pa.RecordBatch, fields: tuple[Field, ...], columns: list[pa.Array]) -> list[PartitionRows]:
+    """The rows of a batch by the values of its partition `columns`, one group a value, in the order of the values'
     first rows. Costs a hash of each column; rows are sorted only when there is more than one value.
     """
     if batch.num_rows == 0:
@@ -86,22 +86,22 @@ def split(batch: pa.RecordBatch, fields: tuple[Field, ...], columns: list[pa.Arr
         keys = [(*keys[first], *more_keys[second]) for first, second in pairs]
         codes = combined.indices.cast(pa.int64())
     if len(keys) == 1:
-        return [Segment(keys[0], None)]
+        return [PartitionRows(keys[0], None)]
     # Different values may be the same key: an empty string and null, two kinds of NaN.
     numbers: dict[PartitionKey, int] = {}
     for key in keys:
         numbers.setdefault(key, len(numbers))
     if len(numbers) == 1:
-        return [Segment(keys[0], None)]
+        return [PartitionRows(keys[0], None)]
     if len(numbers) < len(keys):
         codes = pa.array([numbers[key] for key in keys], pa.int64()).take(codes)
     order = pc.array_sort_indices(codes)
     counts = {pair["values"]: pair["counts"] for pair in pc.value_counts(codes).to_pylist()}
-    segments, start = [], 0
+    groups, start = [], 0
     for key, number in numbers.items():
-        segments.append(Segment(key, order.slice(start, counts[number])))
+        groups.append(PartitionRows(key, order.slice(start, counts[number])))
         start += counts[number]
-    return segments
+    return groups
 
 
 def _encode(column: pa.Array, field: Field) -> tuple[pa.Array, list[PartitionKey]]:

@@ -147,7 +147,7 @@ class Uploads:
     async def _upload_in_time(self, file: EncodedFile, deadline: _Deadline) -> None:
         if deadline.has_passed(self._clock):
             raise UploadTooLate(
-                f"{file.path} was not uploaded: its turn came over {_DEADLINE_TEXT} after its manifest; {_REMEDY}"
+                f"{file.path} was not uploaded: its manifest was put over {_DEADLINE_TEXT} before its turn; {_REMEDY}"
             )
         try:
             await self._store.put(file.path, file.spool.body())
@@ -166,7 +166,7 @@ class Uploads:
             unconfirmed = True
         what = "deleting it again is not confirmed" if unconfirmed else "it was deleted again"
         raise UploadTooLate(
-            f"the upload of {file.path} took until more than {_DEADLINE_TEXT} after its manifest; {what}; {_REMEDY}"
+            f"the upload of {file.path} ended over {_DEADLINE_TEXT} after its manifest was put; {what}; {_REMEDY}"
         ) from cause
 
 
@@ -199,4 +199,6 @@ def _data_file(file: EncodedFile, created_ms: int) -> DataFile:
 
 
 _DEADLINE_TEXT = f"{UPLOAD_DEADLINE_MS // 60_000} minutes"
-_REMEDY = "spark runs the task again; if it is too late again, the way to the store is too slow: lower targetFileSize"
+_REMEDY = (
+    "spark runs the task again; if that is too late, too, the store is too slow for such files: lower targetFileSize"
+)

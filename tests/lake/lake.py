@@ -19,11 +19,11 @@ from lakecommit.formats.base import TableFormat
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import Listening
 from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, Report, TaskId
+from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.observer import Observer, Snapshot
 from lakecommit.progress.settings import TableSettings
 from lakecommit.releasing.query import QueryCleaner
-from lakecommit.sealing.sealer import Offsets
 from lakecommit.service.table import ServedTable
 from lakecommit.storage.base import Found
 from lakecommit.storage.counting import CountingStore
@@ -85,7 +85,7 @@ class Lake:
     settings: TableSettings = SETTINGS
     # What an epoch has where a test does not say.
     tasks: Sequence[Task] = ()
-    offsets: Callable[[int], Offsets] = lambda epoch: Offsets()
+    offsets: Callable[[int], EpochOffsets] = lambda epoch: EpochOffsets()
     pace: Pace | None = None
     # Ids that are the same in every run, and no chance; random ones where it is None.
     numbers: Iterator[int] | None = None
@@ -115,7 +115,7 @@ class Lake:
             clock,
             SlowStore(clock),
             tasks=(Named(),),
-            offsets=lambda epoch: Offsets(f"offsets of {epoch}"),
+            offsets=lambda epoch: EpochOffsets(f"offsets of {epoch}"),
             pace=ASYNCHRONOUS,
             numbers=itertools.count(),
         )
@@ -188,12 +188,12 @@ class Lake:
         *,
         query: QueryId = QUERY,
         settings: TableSettings | None = None,
-        offsets: Offsets | str | None = None,
+        offsets: EpochOffsets | str | None = None,
         pace: Pace | None = None,
     ) -> Outcome:
         """Hands in one epoch. Where neither the test nor the lake has a pace, it is committed when this returns."""
         if offsets is None or isinstance(offsets, str):
-            offsets = self.offsets(epoch) if offsets is None else Offsets(offsets)
+            offsets = self.offsets(epoch) if offsets is None else EpochOffsets(offsets)
         pace = pace or self.pace
         outcome = await committer.commit_epoch(
             query,

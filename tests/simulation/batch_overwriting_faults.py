@@ -54,6 +54,6 @@ def batch_that_slept_for_a_day_commits_without_a_look() -> Iterator[None]:
         if presence.vacuumed(files, table.vacuums) is not None:
             await real(self, table, files)
 
-    real = presence.Presence.check_batch
-    with patch.object(presence.Presence, "check_batch", check_batch):
+    real = presence.FilePresence.check_batch
+    with patch.object(presence.FilePresence, "check_batch", check_batch):
         yield

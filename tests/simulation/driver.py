@@ -9,9 +9,9 @@ from typing import Any
 from lakecommit.errors import LakecommitError
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import Epoch, QueryId, Report
+from lakecommit.progress.backlog import NOT_KNOWN, EpochOffsets
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.settings import TableSettings
-from lakecommit.sealing.sealer import NOT_KNOWN, Offsets
 from lakecommit.service.table import ServedTable
 
 from .committing import INLINE_EMPTY_EPOCHS, SCHEMA, end_committer, new_committer, tidy
@@ -333,7 +333,7 @@ class Driver:
         ends, offsets = query.positions(planned.ends), NOT_KNOWN
         if not self._inline:
             texts = () if latest is None else query.offset_texts(latest)
-            offsets = Offsets(planned.fingerprint, query.offset_texts(ends), texts)
+            offsets = EpochOffsets(planned.fingerprint, query.offset_texts(ends), texts)
         left, load = world.model.backlogs_left(query.id, epoch), world.model.load(query.id)
         run.epoch_begins(epoch, {} if self._inline else ends, latest, left, load)
         committer = self._a_committer()

@@ -34,7 +34,7 @@ def refusal_of_a_listener_swallowed() -> Iterator[None]:
 
 @fault
 def listener_begins_with_what_is_committed_after_a_restart() -> Iterator[None]:
-    async def read_or_create(self: Any, store: Any, first: Epoch) -> places.Place:
+    async def read_or_create(self: Any, store: Any, first: Epoch) -> places.ListenerPlace:
         return replace(await real(self, store, first), epoch=first)
 
     real = places.StoredPlaces.read_or_create

@@ -51,8 +51,8 @@ class Model:
 
     # What the simulated Spark says it will do.
 
-    def expect_epoch(self, query: str, epoch: int, offsets: str, rows: range) -> None:
-        self.epochs[query, epoch] = (offsets, frozenset(rows))
+    def expect_epoch(self, query: str, epoch: int, fingerprint: str, rows: range) -> None:
+        self.epochs[query, epoch] = (fingerprint, frozenset(rows))
 
     def expect_batch(self, query: str, rows: list[int]) -> None:
         self.batches[query] = frozenset(rows)
@@ -207,9 +207,11 @@ class Model:
             raise Violation(f"epoch {seal.epoch} of {seal.query} is sealed a second time while it is pending")
         self.seals[key] = seal
         self._check_chain(seal)
-        offsets, _ = self.epochs[key]
-        if seal.offsets is not None and seal.offsets != offsets:
-            raise Violation(f"epoch {seal.epoch} of {seal.query} is sealed with offsets {seal.offsets}, not {offsets}")
+        fingerprint, _ = self.epochs[key]
+        if seal.fingerprint is not None and seal.fingerprint != fingerprint:
+            raise Violation(
+                f"epoch {seal.epoch} of {seal.query} is sealed with fingerprint {seal.fingerprint}, not {fingerprint}"
+            )
         seal.files = self.files_of(seal)
         run = None if who is None else who.runs.get(seal.query)
         self._check_totals(seal)

@@ -38,7 +38,7 @@ class SealRecord:
     epoch: int
     digest: bytes
     previous: bytes | None
-    offsets: str | None
+    fingerprint: str | None
     winners: dict[int, tuple[str, int, bytes]]
     totals: tuple[int, int, int]
     watermark_us: int | None
@@ -106,7 +106,7 @@ def read_seal(path: str, body: bytes) -> SealRecord:
         epoch=epoch,
         digest=codec.digest_of([body]),
         previous=record["previous"],
-        offsets=record["offsets"],
+        fingerprint=record["offsets"],
         winners=winners,
         totals=(record["files"], record["rows"], record["size_bytes"]),
         watermark_us=record["watermark_us"],

@@ -12,7 +12,7 @@ from lakecommit.listening.api import CommittedSnapshot
 from lakecommit.model import Epoch
 from lakecommit.releasing import batch_versions, replaced
 from lakecommit.releasing import query as queries
-from lakecommit.releasing.replaced import Presence
+from lakecommit.releasing.replaced import EpochPresence
 from lakecommit.restarting import replay
 
 from .faults import all_of, fault
@@ -23,7 +23,7 @@ def marks_trusted_where_a_version_was_replaced() -> Iterator[None]:
     """Whatever the mark has reached counts as being in the log, for good."""
 
     async def presence(self: Any, table: Any, epochs: Any) -> Any:
-        return Presence(dict.fromkeys(epochs, 0))
+        return EpochPresence(dict.fromkeys(epochs, 0))
 
     with patch.object(queries.QueryCleaner, "_presence", presence):
         yield

@@ -14,8 +14,8 @@ from lakecommit.committing import loop as snapshots
 from lakecommit.committing import table as table_committer
 from lakecommit.model import Totals
 from lakecommit.progress import queries, segments
-from lakecommit.progress.epochs import Verdict
-from lakecommit.progress.runs import Phase
+from lakecommit.progress.epochs import EpochVerdict
+from lakecommit.progress.runs import RunPhase
 from lakecommit.restarting import reader
 from lakecommit.sealing import sealer as sealing
 
@@ -64,8 +64,8 @@ def epoch_not_judged_again_after_it_waited_for_room() -> Iterator[None]:
         finally:
             judged.reset(token)
 
-    async def judge(self: Any, *args: Any) -> Verdict:
-        return Verdict.FRESH if judged.get() else await real_judge(self, *args)
+    async def judge(self: Any, *args: Any) -> EpochVerdict:
+        return EpochVerdict.FRESH if judged.get() else await real_judge(self, *args)
 
     judged: ContextVar[bool] = ContextVar("judged", default=False)
     real_put, real_judge = sealing.Sealer._put, sealing.Sealer._judge
@@ -75,7 +75,7 @@ def epoch_not_judged_again_after_it_waited_for_room() -> Iterator[None]:
 
 @fault
 def epoch_left_out_that_is_not_sealed() -> Iterator[None]:
-    with patch.object(table_committer, "need_not_run", lambda progress, epoch, offsets: True):
+    with patch.object(table_committer, "need_not_run", lambda progress, epoch, fingerprint: True):
         yield
 
 
@@ -219,7 +219,7 @@ def epoch_of_a_stopped_run_counts_for_the_next() -> Iterator[None]:
             real(self, query)
             return
         run = self._runs[query]
-        self._runs[query] = replace(run, backlog=None, phase=Phase.BEGUN, ended=False, doubted=True, failure=None)
+        self._runs[query] = replace(run, backlog=None, phase=RunPhase.BEGUN, ended=False, doubted=True, failure=None)
         self.changed.ring()
 
     real = queries.Queries.begin_run

@@ -43,7 +43,7 @@ def is_justified(
         or (isinstance(error, ManifestMissing) and forgotten and not process.alone)
         or (isinstance(error, LocalDiskFailed) and profile.disk_full > 0)
         or (isinstance(error, CorruptState) and profile.disk_damage > 0 and "local segment" in str(error))
-        or (isinstance(error, CommitFailed) and "went out of date" in str(error) and disturbed)
+        or (isinstance(error, CommitFailed) and "changed while its epoch" in str(error) and disturbed)
     )
 
 
@@ -57,4 +57,4 @@ def is_untold(error: LakecommitError, world: World, query: str) -> bool:
     if world.profile.overwrites and "its mark is not" in str(error):
         return True
     cleaned = bool(world.counts.get("log versions cleaned up"))
-    return cleaned and world.model.has_lost(query) and "does not go back so far" in str(error)
+    return cleaned and world.model.has_lost(query) and "does not go back far enough" in str(error)

@@ -13,11 +13,11 @@ import pytest
 from pyspark import InheritableThread
 
 from lakecommit.errors import InvalidInput
-from lakecommit.spark_ext.driver_calls import Call, check
+from lakecommit.spark_ext.driver_calls import WriterCall, check
 
 from .streams import Source, ids
 
-SAVE, START = Call(False, frozenset()), Call(True, frozenset({"path"}))
+SAVE, START = WriterCall(False, frozenset()), WriterCall(True, frozenset({"path"}))
 
 
 @pytest.mark.parametrize(

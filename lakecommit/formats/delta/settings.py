@@ -17,7 +17,7 @@ SETTINGS = FormatSettings(
     taken_once={TXN_VERSION: TXN_AUTO_RESET},
     page=f"""\
 Delta's session settings `{TXN_APP_ID}` and `{TXN_VERSION}`
-count for batch writes as they do for Delta's own: only where the write itself names no transaction, both or
-neither, and with `….txnVersion.autoReset.enabled` the version is unset once a write has taken it. The registered
-session is asked, and not the copy of it that `foreachBatch` works with: there the options have to say it.""",
+count for batch writes as they do for Delta's own. They are used only if the write itself names no transaction, and
+both or neither must be set. With `….txnVersion.autoReset.enabled` the version is unset once a write has taken it.
+They are read from the registered session, not from the copy that `foreachBatch` works with: use the options there.""",
 )

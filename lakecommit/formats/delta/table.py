@@ -106,7 +106,8 @@ class DeltaFormat:
         theirs = await self.open()
         if theirs is None:
             raise ContradictoryState(
-                f"somebody created {self._store.location} and deleted it at once; try again when nobody else does"
+                f"somebody created {self._store.location} and deleted it at once; nothing was committed; run it again "
+                "when nobody else creates or deletes this table"
             )
         return theirs
 
@@ -268,4 +269,4 @@ def _partition_mismatch(given: tuple[str, ...], table: tuple[str, ...]) -> list[
     if [name.lower() for name in given] == [name.lower() for name in table]:
         return []
     described = ", ".join(table) if table else "nothing"
-    return [f"partitionBy is {', '.join(given) or 'empty'} and the table is partitioned by {described}: leave it out"]
+    return [f"partitionBy is {', '.join(given) or 'empty'}, but the table is partitioned by {described}: leave it out"]

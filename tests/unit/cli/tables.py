@@ -6,7 +6,7 @@ import json
 
 from lakecommit.clock import SystemClock
 from lakecommit.model import Epoch, QueryId, Report, Seal, Winner
-from lakecommit.sealing.sealer import Offsets
+from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.state import codec, layout
 from lakecommit.storage.location import open_store
 from tests.lake import QUERY, SCHEMA, SETTINGS, Lake, Named
@@ -30,7 +30,7 @@ class TableInTheMaking:
     def commit_epoch(self, epoch, query=QUERY, tasks=2, rows=True):
         """Runs and commits an epoch, as a stream does."""
         reports = [self._report(query, epoch, task, Named(int(rows), created_ms=LONG_AGO_MS)) for task in range(tasks)]
-        offsets = Offsets(json.dumps({"epoch": epoch}))
+        offsets = EpochOffsets(json.dumps({"epoch": epoch}))
         return asyncio.run(self._lake.commit(self._committer, epoch, reports, query=query, offsets=offsets)).version
 
     def commit_batch(self, query=BATCH):

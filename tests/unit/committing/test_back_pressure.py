@@ -8,9 +8,9 @@ import io
 import pytest
 
 from lakecommit.errors import AccessDenied, LocalDiskFailed, StoreError
+from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.pending import PendingFiles, PendingMemory
-from lakecommit.sealing.sealer import Offsets
 from tests.lake import ASYNCHRONOUS, OTHER, QUERY, Lake, Named
 from tests.lake.virtual_time import run_virtually
 
@@ -81,7 +81,7 @@ def test_waiting_for_room_makes_the_committer_commit_whatever_the_cadence():
 
 def _in_backlog(epoch):
     latest = ('{"t":{"0":1000}}',) if epoch == 0 else ()
-    return Offsets(f"offsets of {epoch}", (f'{{"t":{{"0":{epoch}}}}}',), latest)
+    return EpochOffsets(f"offsets of {epoch}", (f'{{"t":{{"0":{epoch}}}}}',), latest)
 
 
 def test_a_fault_of_the_store_is_tried_again_and_nothing_loses_its_place():

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.progress.cadence import Pace
-from lakecommit.sealing.sealer import Offsets
 from tests.lake import QUERY, Lake, Named
 from tests.lake.virtual_time import run_virtually
 
@@ -19,8 +19,8 @@ def kafka(*ends: int) -> str:
     return json.dumps({"orders": {str(partition): end for partition, end in enumerate(ends)}})
 
 
-def at(end: int, latest: int | None = None) -> Offsets:
-    return Offsets(f"to {end}", (kafka(end),), () if latest is None else (kafka(latest),))
+def at(end: int, latest: int | None = None) -> EpochOffsets:
+    return EpochOffsets(f"to {end}", (kafka(end),), () if latest is None else (kafka(latest),))
 
 
 @pytest.mark.parametrize("epochs", [1_500, pytest.param(10_000, marks=pytest.mark.soak)])

@@ -164,7 +164,7 @@ def test_only_seals_that_count_are_told_of(caplog):
         dead = lake.committer(Recorder())
         for epoch in range(4):
             await lake.epoch(dead, epoch)
-        zombie = await copy_of_seal(lake, QUERY, 1, previous=b"something else", offsets="other")
+        zombie = await copy_of_seal(lake, QUERY, 1, previous=b"something else", fingerprint="other")
         for epoch in (0, 1):
             del lake.store.objects[layout.seal_path(QUERY, Epoch(epoch))]
         lake.store.objects[layout.seal_path(QUERY, Epoch(1))] = zombie

@@ -156,7 +156,7 @@ def test_what_was_open_before_a_column_was_renamed_is_left_unmarked_with_one_war
         after.restore("s3://lake/orders", "q", before.state("s3://lake/orders", "q"))
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
         "7 partitions that were not done yet have no column dt, which pattern '$dt' names, but day: they are never "
-        "marked unless rows come for them; where a column was renamed, put _SUCCESS into them yourself: "
+        "marked unless rows come for them; if a column was renamed, put _SUCCESS into them yourself: "
         "day=2026-01-01, day=2026-01-02, day=2026-01-03, day=2026-01-04, day=2026-01-05, …"
     ]
     assert after.state("s3://lake/orders", "q") == {"open": []}
@@ -201,8 +201,8 @@ def test_partitions_of_no_time_are_left_alone_with_one_warning(caplog):
             done.on_snapshot(snapshot(marks, utc(2026, 1, 9), *odd, day("2026-01-01")))
     assert set(marks.directories) == {"day=2026-01-01"}
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
-        "partition {'day': None} is of no time by pattern '$day' and formatter '%Y-%m-%d': it is never done, nor is "
-        "any other like it"
+        "partition {'day': None} has no time by pattern '$day' and formatter '%Y-%m-%d': neither it nor any other "
+        "like it is ever marked"
     ]
 
 
@@ -272,8 +272,8 @@ def test_tables_of_which_none_is_met_are_said_once(caplog):
         for table in ("s3://lake/orders", "s3://lake/events"):
             done.on_snapshot(snapshot(marks, utc(2026, 1, 9), day("2026-01-01"), table=table))
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
-        "its partitions are left alone: it is none of tables=['s3://lake/customers', 's3://lake/ordres'], and no "
-        "snapshot of these has come so far; correct them if it is meant"
+        "the partitions of this table are not marked: it is not in tables=['s3://lake/customers', 's3://lake/ordres'], "
+        "and no snapshot of those has come so far; correct tables if this one is meant"
     ]
     assert marks.directories == []
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakecommit.errors import CorruptState, InvalidInput
-from lakecommit.listening.places import BEFORE_ALL, Place
+from lakecommit.listening.places import BEFORE_ALL, ListenerPlace
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import Epoch, QueryId
 from lakecommit.state import layout
@@ -24,19 +24,19 @@ JSON = st.recursive(
 
 @given(st.integers(-1, layout.MAX_EPOCH), JSON)
 def test_a_place_comes_back_as_it_was(epoch, state):
-    for place in (Place(Epoch(epoch)), Place(Epoch(epoch), state, remembers=True)):
-        assert Place.from_bytes(place.to_bytes(), "path") == place
+    for place in (ListenerPlace(Epoch(epoch)), ListenerPlace(Epoch(epoch), state, remembers=True)):
+        assert ListenerPlace.from_bytes(place.to_bytes(), "path") == place
 
 
 def test_a_place_before_all_epochs_is_null_and_only_what_is_remembered_is_there():
-    assert json.loads(Place(BEFORE_ALL).to_bytes()) == {"epoch": None}
-    assert json.loads(Place(Epoch(3), None, remembers=True).to_bytes()) == {"epoch": 3, "state": None}
+    assert json.loads(ListenerPlace(BEFORE_ALL).to_bytes()) == {"epoch": None}
+    assert json.loads(ListenerPlace(Epoch(3), None, remembers=True).to_bytes()) == {"epoch": 3, "state": None}
 
 
 @given(st.binary())
 def test_whatever_is_there_is_a_place_or_damaged(body):
     try:
-        assert Place.from_bytes(body, "path").epoch >= -1
+        assert ListenerPlace.from_bytes(body, "path").epoch >= -1
     except CorruptState as error:
         assert "path does not say how far its listener was told" in str(error)
 
@@ -44,7 +44,7 @@ def test_whatever_is_there_is_a_place_or_damaged(body):
 @pytest.mark.parametrize("epoch", ["true", "-1", "1.5", '"3"', str(2**63)])
 def test_an_epoch_is_a_number_of_an_epoch(epoch):
     with pytest.raises(CorruptState, match="its epoch is"):
-        Place.from_bytes(b'{"epoch": %s, "state": null}' % epoch.encode(), "path")
+        ListenerPlace.from_bytes(b'{"epoch": %s, "state": null}' % epoch.encode(), "path")
 
 
 @given(st.from_regex(r"[0-9A-Za-z-]{1,64}", fullmatch=True), st.integers(0, layout.MAX_EPOCH + 1))

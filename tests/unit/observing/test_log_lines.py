@@ -34,7 +34,7 @@ class Driver:
         plan = replace(planned, plan=WritePlan.from_json(planned.plan))
         report = await self._lake.report(plan, epoch, 0, Named(files))
         facts = Facts(
-            offsets=f"to {epoch}",
+            fingerprint=f"to {epoch}",
             planned=(at(epoch),),
             latest=() if latest is None else (at(latest),),
             queries=(QUERY,),

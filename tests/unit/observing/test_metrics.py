@@ -71,7 +71,8 @@ def test_a_batch_write_is_a_line_and_is_counted(caplog, txn, named):
     with caplog.at_level(logging.INFO, "lakecommit.observing"):
         metrics.batch_committed(TABLE, written)
     assert caplog.messages == [
-        f"snapshot table={TABLE} version=8 query=batch-1 files=3 rows=30 bytes=300 requests=5 attempts=2 transaction={named}"
+        f"snapshot table={TABLE} version=8 query=batch-1 files=3 rows=30 bytes=300 requests=5 attempts=2 "
+        f"transaction={named}"
     ]
     of_batch = metrics.read()[TABLE][query]
     assert (of_batch["snapshots"], of_batch["files"], of_batch["rows"], of_batch["last_version"]) == (1, 3, 30, 8)

@@ -11,6 +11,7 @@ from lakecommit.errors import ContradictoryState
 from lakecommit.model import Attempt, AttemptId, Epoch, Marks, QueryId, Report, SealedEpoch, TaskId, Totals
 from lakecommit.progress.epochs import (
     EMPTY_EPOCHS_PER_SNAPSHOT,
+    EpochVerdict,
     IllegalEvent,
     MarksSeen,
     Phase,
@@ -19,7 +20,6 @@ from lakecommit.progress.epochs import (
     Replayed,
     Reported,
     Sealed,
-    Verdict,
     advance,
     judge_epoch,
     need_not_run,
@@ -30,9 +30,9 @@ from lakecommit.progress.epochs import (
 QUERY = QueryId("query")
 
 
-def seal(epoch: int, *, empty: bool = False, offsets: str | None = "o") -> SealedEpoch:
+def seal(epoch: int, *, empty: bool = False, fingerprint: str | None = "o") -> SealedEpoch:
     return SealedEpoch(
-        Epoch(epoch), f"digest {epoch}".encode(), offsets, 0, Totals() if empty else Totals(1, 2, 20, 900)
+        Epoch(epoch), f"digest {epoch}".encode(), fingerprint, 0, Totals() if empty else Totals(1, 2, 20, 900)
     )
 
 
@@ -47,19 +47,19 @@ def report(task: int, *, epoch: int = 0, query: str = QUERY, skipped: bool = Fal
 
 
 def test_a_new_query_begins_with_epoch_zero_and_no_other():
-    assert judge_epoch(started(), Epoch(0), None) is Verdict.FRESH
+    assert judge_epoch(started(), Epoch(0), None) is EpochVerdict.FRESH
     with pytest.raises(ContradictoryState, match="neither a mark nor a seal"):
         judge_epoch(started(), Epoch(1), None)
 
 
 def test_the_epoch_after_the_mark_or_the_newest_seal_is_fresh():
-    assert judge_epoch(started(4), Epoch(5), None) is Verdict.FRESH
-    assert judge_epoch(started(4, seal(5), seal(6)), Epoch(7), None) is Verdict.FRESH
+    assert judge_epoch(started(4), Epoch(5), None) is EpochVerdict.FRESH
+    assert judge_epoch(started(4, seal(5), seal(6)), Epoch(7), None) is EpochVerdict.FRESH
 
 
 def test_the_newest_epoch_may_be_repeated_as_the_first_of_a_run_only():
-    assert judge_epoch(started(4), Epoch(4), "x") is Verdict.REPEATED
-    assert judge_epoch(started(4, seal(5)), Epoch(5), "o") is Verdict.REPEATED
+    assert judge_epoch(started(4), Epoch(4), "x") is EpochVerdict.REPEATED
+    assert judge_epoch(started(4, seal(5)), Epoch(5), "o") is EpochVerdict.REPEATED
     later = advance(started(4, seal(5)), Repeated(Epoch(5)))
     with pytest.raises(ContradictoryState, match="again"):
         judge_epoch(later, Epoch(5), "o")
@@ -71,7 +71,7 @@ def test_the_newest_seal_with_the_same_offsets_need_not_be_run_again(progress):
 
 
 @pytest.mark.parametrize(
-    ("progress", "epoch", "offsets"),
+    ("progress", "epoch", "fingerprint"),
     [
         pytest.param(started(), 0, "o", id="nothing is sealed"),
         pytest.param(started(4, seal(5)), 6, "o", id="the next one"),
@@ -80,12 +80,12 @@ def test_the_newest_seal_with_the_same_offsets_need_not_be_run_again(progress):
         pytest.param(started(5), 5, "o", id="another sink has run it"),
         pytest.param(started(4, seal(5)), 5, "other", id="other offsets"),
         pytest.param(started(4, seal(5)), 5, None, id="offsets that cannot be read"),
-        pytest.param(started(4, seal(5, offsets=None)), 5, "o", id="sealed without offsets"),
-        pytest.param(started(4, seal(5, offsets=None)), 5, None, id="no offsets at all"),
+        pytest.param(started(4, seal(5, fingerprint=None)), 5, "o", id="sealed without offsets"),
+        pytest.param(started(4, seal(5, fingerprint=None)), 5, None, id="no offsets at all"),
     ],
 )
-def test_every_other_epoch_is_left_to_spark(progress, epoch, offsets):
-    assert not need_not_run(progress, Epoch(epoch), offsets)
+def test_every_other_epoch_is_left_to_spark(progress, epoch, fingerprint):
+    assert not need_not_run(progress, Epoch(epoch), fingerprint)
 
 
 @pytest.mark.parametrize("epoch", [0, 4, 7, 100])
@@ -96,9 +96,9 @@ def test_every_other_epoch_is_refused(epoch):
 
 def test_a_repetition_with_other_offsets_is_refused_and_unknown_offsets_pass():
     with pytest.raises(ContradictoryState, match="other offsets"):
-        judge_epoch(started(4, seal(5, offsets="a")), Epoch(5), "b")
-    assert judge_epoch(started(4, seal(5, offsets=None)), Epoch(5), "b") is Verdict.REPEATED
-    assert judge_epoch(started(4, seal(5, offsets="a")), Epoch(5), None) is Verdict.REPEATED
+        judge_epoch(started(4, seal(5, fingerprint="a")), Epoch(5), "b")
+    assert judge_epoch(started(4, seal(5, fingerprint=None)), Epoch(5), "b") is EpochVerdict.REPEATED
+    assert judge_epoch(started(4, seal(5, fingerprint="a")), Epoch(5), None) is EpochVerdict.REPEATED
 
 
 def test_a_gap_between_mark_and_seals_is_refused():
@@ -196,7 +196,7 @@ class Frontier(RuleBasedStateMachine):
     @precondition(lambda self: self.progress.phase is Phase.READY)
     @rule()
     def begin(self):
-        assert judge_epoch(self.progress, Epoch(self.sealed + 1), None) is Verdict.FRESH
+        assert judge_epoch(self.progress, Epoch(self.sealed + 1), None) is EpochVerdict.FRESH
         self.legal(Reported(Epoch(self.sealed + 1)))
         self.sealing, self.first_of_run = True, False
 
@@ -205,7 +205,7 @@ class Frontier(RuleBasedStateMachine):
     def repeat(self):
         newest = Epoch(self.sealed)
         if self.first_of_run:
-            assert judge_epoch(self.progress, newest, "o") is Verdict.REPEATED
+            assert judge_epoch(self.progress, newest, "o") is EpochVerdict.REPEATED
             self.legal(Repeated(newest))
             self.first_of_run = False
             return

@@ -15,22 +15,22 @@ from lakecommit.progress.cadence import Pace
 from lakecommit.progress.epochs import IllegalEvent
 from lakecommit.progress.runs import (
     Asked,
+    AtWork,
     Began,
     Broke,
-    Busy,
     Caught,
-    Committed,
     Doubted,
     Ended,
     Failed,
     Forgotten,
+    InSnapshot,
     Opened,
-    Phase,
     Pressed,
     Read,
     Resumed,
     Retried,
     Run,
+    RunPhase,
     Sealing,
     Waits,
     after,
@@ -55,8 +55,8 @@ def doubts(run):
 
 
 def test_a_run_asks_seals_and_ends():
-    run = moved(FRESH, Asked(SETTINGS, PACE), Read(), Sealing(), Committed(5), Ended())
-    assert (run.phase, run.since_ms, run.ended, run.asked_for, run.pace) == (Phase.SEALED, 5, True, SETTINGS, PACE)
+    run = moved(FRESH, Asked(SETTINGS, PACE), Read(), Sealing(), InSnapshot(5), Ended())
+    assert (run.phase, run.since_ms, run.ended, run.asked_for, run.pace) == (RunPhase.SEALED, 5, True, SETTINGS, PACE)
     assert doubts(run) == (False, False, None)
 
 
@@ -66,10 +66,10 @@ def test_what_a_query_is_read_with_gives_way_to_what_it_asks_for():
 
 
 def test_the_next_run_doubts_everything_and_counts_nobody_of_the_one_before():
-    old = moved(FRESH, Asked(SETTINGS, PACE), Sealing(), Waits(1), Pressed(1), Busy(1), Caught(Backlog()), Ended())
+    old = moved(FRESH, Asked(SETTINGS, PACE), Sealing(), Waits(1), Pressed(1), AtWork(1), Caught(Backlog()), Ended())
     new = after(old, Began(2))
     assert (new.number, new.phase, new.ended, new.waiting, new.pressed, new.backlog) == (
-        *(2, Phase.BEGUN, False, 0, 0, None),
+        *(2, RunPhase.BEGUN, False, 0, 0, None),
     )
     assert new.busy == 1, "who deals with an epoch of the old one comes back"
     assert (new.settings, new.pace, doubts(new)) == (SETTINGS, PACE, (True, False, None))
@@ -118,7 +118,7 @@ def test_who_drains_asks_again_for_what_has_failed_and_ended():
         (after(FRESH, Failed(ERROR)), Retried()),
         (FRESH, Waits(-1)),
         (FRESH, Pressed(-1)),
-        (FRESH, Busy(-1)),
+        (FRESH, AtWork(-1)),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -133,7 +133,17 @@ EVENTS = st.sampled_from(
     [
         *(Asked(SETTINGS, PACE), Opened(OTHERS), Resumed(SETTINGS, PACE), Read(), Sealing(), Broke(), Ended()),
         *(Doubted(), Doubted(unread=True), Failed(ERROR), Forgotten(left=True), Forgotten(left=False), Retried()),
-        *(Waits(1), Waits(-1), Pressed(1), Pressed(-1), Busy(1), Busy(-1), Caught(Backlog()), Committed(9), "began"),
+        *(
+            Waits(1),
+            Waits(-1),
+            Pressed(1),
+            Pressed(-1),
+            AtWork(1),
+            AtWork(-1),
+            Caught(Backlog()),
+            InSnapshot(9),
+            "began",
+        ),
     ]
 )
 
@@ -177,8 +187,8 @@ def test_every_event_is_in_the_theory_above_the_table():
         ([Asked(SETTINGS, PACE)], False),
         ([Asked(SETTINGS, PACE), Sealing()], False),
         ([Failed(ERROR)], False),
-        ([Busy(1)], False),
-        ([Busy(1), Busy(-1)], True),
+        ([AtWork(1)], False),
+        ([AtWork(1), AtWork(-1)], True),
         ([Waits(1)], False),
         ([Pressed(1)], False),
         ([Asked(SETTINGS, PACE), Sealing(), Began(2)], True),

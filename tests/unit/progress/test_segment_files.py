@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lakecommit.model import Epoch
 from lakecommit.progress.pending import PendingFiles, PendingMemory
-from lakecommit.progress.segment_files import Part, SegmentFiles, unnamed_file
+from lakecommit.progress.segment_files import FilePart, SegmentFiles, unnamed_file
 from tests.unit.progress.tools import OTHER, QUERY, add, manifests_of
 
 
@@ -48,14 +48,14 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
         file.close()
 
 
-def part_of(files: SegmentFiles, data: bytes) -> Part:
+def part_of(files: SegmentFiles, data: bytes) -> FilePart:
     part = files.new_part()
     part.write(data)
     part.flush()
     return part
 
 
-def whole(part: Part) -> bytes:
+def whole(part: FilePart) -> bytes:
     part.seek(0)
     return part.read(1_000_000)
 
@@ -86,7 +86,7 @@ def test_every_part_is_read_as_it_was_written_while_others_come_and_go(
     """A number is the size of a new part, and 0 lets go of the oldest one."""
     opened = Opened(tmp_path_factory.mktemp("disk"))
     files = SegmentFiles(opened.new_file, least_file_bytes=500)
-    parts: list[tuple[Part, bytes]] = []
+    parts: list[tuple[FilePart, bytes]] = []
     for number, size in enumerate(steps):
         if size:
             body = bytes([number % 256]) * size

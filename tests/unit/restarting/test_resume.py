@@ -10,8 +10,8 @@ import pytest
 from lakecommit.committing import table as table_committer
 from lakecommit.errors import ContradictoryState
 from lakecommit.model import Epoch
+from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.progress.cadence import Pace
-from lakecommit.sealing.sealer import Offsets
 from tests.formats import used
 from tests.lake import QUERY, SCHEMA, SETTINGS, hold
 
@@ -26,14 +26,14 @@ async def left_pending(table, *epochs: int) -> None:
     hold(dead)
     for epoch in epochs:
         report = await table.report(planned, epoch, 0, [epoch])
-        offsets = Offsets(f"offsets {epoch}")
+        offsets = EpochOffsets(f"offsets {epoch}")
         await dead.commit_epoch(
             QUERY, Epoch(epoch), [report], schema=SCHEMA, settings=SETTINGS, offsets=offsets, pace=GOES_ON
         )
 
 
-def resumed(committer, epoch: int | None = None, offsets: str | None = None, *, pace: Pace = WAITS):
-    repeated = None if epoch is None else (Epoch(epoch), offsets)
+def resumed(committer, epoch: int | None = None, fingerprint: str | None = None, *, pace: Pace = WAITS):
+    repeated = None if epoch is None else (Epoch(epoch), fingerprint)
     committer.begin_run(QUERY)
     return committer.resume(QUERY, SETTINGS, pace, repeated)
 
@@ -77,12 +77,12 @@ def test_a_slow_table_holds_up_no_start_for_long(table, monkeypatch, pace):
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("epoch", "offsets"), [(2, "offsets 2"), (1, "others"), (1, None), (0, "offsets 0")])
-def test_every_other_epoch_is_left_to_spark_and_what_is_pending_is_committed(table, epoch, offsets):
+@pytest.mark.parametrize(("epoch", "fingerprint"), [(2, "offsets 2"), (1, "others"), (1, None), (0, "offsets 0")])
+def test_every_other_epoch_is_left_to_spark_and_what_is_pending_is_committed(table, epoch, fingerprint):
     async def scenario():
         await left_pending(table, 0, 1)
         committer = table.committer()
-        assert not await resumed(committer, epoch, offsets)
+        assert not await resumed(committer, epoch, fingerprint)
         await committer.drain()
         assert await table.ids() == [0, 1]
 

@@ -234,7 +234,7 @@ class Orphaned:
         self.clock, self.minutes = FakeClock(), 0
         self.table = SimpleNamespace(table_id="t", vacuums=Vacuums())
         self.gone = set()
-        self.presence = presence.Presence(self, "memory://t", self.clock, {})
+        self.presence = presence.FilePresence(self, "memory://t", self.clock, {})
         self._commit("VACUUM START")
 
     def _commit(self, operation):

@@ -13,8 +13,8 @@ from lakecommit.committing.table import PATIENCE_MS
 from lakecommit.errors import AccessDenied, CorruptState, LakecommitError, StoreError
 from lakecommit.model import DataFile, Epoch
 from lakecommit.options.parsing import parse_options
+from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.progress.cadence import Pace
-from lakecommit.sealing.sealer import Offsets
 from lakecommit.service.dispatch import Committers
 from lakecommit.service.server import _pending_lines
 from lakecommit.state import codec, layout
@@ -195,7 +195,7 @@ def test_another_query_that_begins_is_no_reason_to_fail():
     async def epoch(lake, committer, number):
         planned = await committer.plan(SCHEMA, SETTINGS, queries=[OTHER, QUERY])
         report = await lake.report(planned, number, 0, Named())
-        offsets = Offsets(str(number))
+        offsets = EpochOffsets(str(number))
         return await committer.commit_epoch(
             QUERY,
             Epoch(number),

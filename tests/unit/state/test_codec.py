@@ -63,7 +63,7 @@ SEAL = Seal(
     ),
     previous=bytes(range(32)),
     table_id="4a6f2a1e-9d5b-4a0e-8b8e-2d8f5f3c7d01",
-    offsets="9f" * 32,
+    fingerprint="9f" * 32,
     sealed_ms=1_767_312_000_500,
     totals=Totals(1, 1, 1000, 54321),
     watermark_us=1_767_311_940_000_000,

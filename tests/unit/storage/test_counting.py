@@ -12,7 +12,7 @@ from lakecommit.storage.counting import CountingStore
 from lakecommit.storage.location import open_store
 from lakecommit.storage.on_obstore import ObstoreStore
 from lakecommit.testing.s3 import LocalS3
-from lakecommit.testing.s3_server import CONTROL_PATH, Counted, kind_and_key
+from lakecommit.testing.s3_server import CONTROL_PATH, CountedRequests, kind_and_key
 
 
 async def _everything(store: ObstoreStore | CountingStore) -> None:
@@ -56,7 +56,7 @@ def test_the_local_s3_counts_and_logs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_delay_can_change_while_it_runs() -> None:
     slept: list[float] = []
-    server = Counted(lambda environ, start_response: [b"moto"], 20, slept.append)
+    server = CountedRequests(lambda environ, start_response: [b"moto"], 20, slept.append)
 
     def ask(method: str, path: str, body: bytes = b"") -> bytes:
         environ = {"REQUEST_METHOD": method, "PATH_INFO": path, "CONTENT_LENGTH": str(len(body))}

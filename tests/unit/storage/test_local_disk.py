@@ -13,7 +13,7 @@ import pytest
 from obstore.exceptions import GenericError
 
 from lakecommit.errors import InvalidInput, StoreError
-from lakecommit.storage.failures import Kind, error_of, failure_of
+from lakecommit.storage.failures import FailureKind, error_of, failure_of
 from lakecommit.storage.local import LocalTree
 from lakecommit.storage.location import open_store
 from tests.unit.storage.faulty_s3 import InstantClock
@@ -137,7 +137,7 @@ def test_a_file_in_the_way_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_full_disk_is_a_clear_error() -> None:
     text = "Generic LocalFileSystem error: Unable to copy data to file: No space left on device (os error 28)\n\nDebug"
     failure = failure_of(GenericError(text))
-    assert failure.kind is Kind.PERMANENT
+    assert failure.kind is FailureKind.PERMANENT
     message = str(error_of(failure, "write", "a", "/data/table"))
     assert message == "cannot write a in /data/table: no space left on device; free some space and run it again"
 

@@ -96,7 +96,7 @@ def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mo
         ("s3://bucket/a//b", "empty, '.' or '..' part"),
         ("s3://bucket/a/../b", "empty, '.' or '..' part"),
         ("file://host/t", "absolute path without a host"),
-        ("s3://KEYID:SECRETKEY@bucket/t", "is no bucket name"),
+        ("s3://KEYID:SECRETKEY@bucket/t", "is not a valid bucket name"),
         ("az://container/t?sig=SECRETKEY", "has a query"),
         ("s3:/bucket/t", "write s3:// with two slashes, s3://bucket/t"),
         ("S3A:/bucket/t", "write s3a:// with two slashes, s3a://bucket/t"),
@@ -109,7 +109,7 @@ def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mo
         ("hdfs:t", "the scheme hdfs: is not known"),
         ("wasbs:/c@a/t", "the scheme wasbs: is not known; write abfss://"),
         ("any:/t", "the scheme any: is not known; for a directory of that name write ./any:/"),
-        ("~nobody-has-this-name/t", "nobody has the home directory ~nobody-has-this-name"),
+        ("~nobody-has-this-name/t", "~nobody-has-this-name is no home directory"),
     ],
 )
 def test_locations_that_cannot_be_meant(location: str, words: str) -> None:

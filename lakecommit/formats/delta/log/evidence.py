@@ -184,6 +184,6 @@ def _own_names(body: bytes, pick: Pick) -> set[str]:
 
 def _unreadable(store: LogStore, what: str) -> CorruptState:
     return CorruptState(
-        f"the log of {store.location} cannot say which files it names: {what}; nothing was deleted; restore the log, "
+        f"cannot tell which files the log of {store.location} names: {what}; nothing was deleted; restore the log, "
         "or try again if the table was being maintained just now"
     )

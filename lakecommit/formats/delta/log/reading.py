@@ -22,7 +22,7 @@ from lakecommit.formats.delta.log.names import (
     commit_path,
     is_versioned,
 )
-from lakecommit.formats.delta.log.replay import Replay, digest_of
+from lakecommit.formats.delta.log.replay import LogReplay, digest_of
 from lakecommit.formats.delta.log.vacuums import both, committed_ms
 from lakecommit.formats.delta.schema.protocol import has_in_commit_timestamps
 from lakecommit.formats.delta.state import DeltaState
@@ -149,7 +149,7 @@ def _with_marks_of(newest: DeltaState, state: DeltaState) -> DeltaState:
 def follow(state: DeltaState, found: Found, looked: Moment) -> DeltaState:
     """The state after `found`, the commit right after `state`."""
     version = state.version + 1
-    replay = Replay(state)
+    replay = LogReplay(state)
     replay.apply(parse_commit(version, found.body))
     after = replay.state(version, etag=found.etag, digest=digest_of(found.body), looked=looked)
     assert after is not None
@@ -210,16 +210,16 @@ async def _replay(store: LogStore, listing: LogListing, looked: Moment) -> Delta
             actions = await read_checkpoint(store, checkpoint)
         except CheckpointUnreadableError:
             continue
-        replay = Replay()
+        replay = LogReplay()
         replay.apply(actions)
         return await _replay_tail(store, replay, checkpoint.version, listing.commits, looked)
     if listing.commits[:1] == (0,):
-        return await _replay_tail(store, Replay(), -1, listing.commits, looked)
+        return await _replay_tail(store, LogReplay(), -1, listing.commits, looked)
     return None
 
 
 async def _replay_tail(
-    store: LogStore, replay: Replay, start: int, commits: Sequence[int], looked: Moment
+    store: LogStore, replay: LogReplay, start: int, commits: Sequence[int], looked: Moment
 ) -> DeltaState:
     """Applies the commits after version `start`, which `replay` holds already."""
     tail = [version for version in commits if version > start]
@@ -285,5 +285,5 @@ def _refuse_another(store: LogStore, state: DeltaState, newest: DeltaState | Non
 def _recreated(store: LogStore, state: DeltaState, what: str) -> ContradictoryState:
     return ContradictoryState(
         f"{store.location} is not the table that was read before: {commit_path(state.version)} {what} (table id "
-        f"{state.table_id}); if it was dropped and created again on purpose, start with a new checkpoint location"
+        f"{state.table_id}); if it was dropped and created again on purpose, start with a new checkpointLocation"
     )

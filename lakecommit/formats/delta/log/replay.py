@@ -17,7 +17,7 @@ from lakecommit.formats.delta.log.vacuums import after_commit
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 
 
-class Replay:
+class LogReplay:
     """Takes versions in ascending order; the newest action of each kind, application and domain holds."""
 
     def __init__(self, start: DeltaState | None = None) -> None:

@@ -43,7 +43,7 @@ async def read_holding(store: LogStore, version: int, query: QueryId) -> Holding
         return Holding(found.etag, runs_in(info, query, own), own)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptState(
-            f"{commit_path(version)} says of itself what lakecommit does not write: {error}; restore it from a backup"
+            f"{commit_path(version)} has a commitInfo that lakecommit never writes: {error}; restore it from a backup"
         ) from error
 
 

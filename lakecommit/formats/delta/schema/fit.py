@@ -104,7 +104,7 @@ def _compare_structs(data: Struct, table: Struct, prefix: str) -> Iterator[str]:
             yield f"column {path} is spelled {prefix}{spelled} in the table: rename it"
         elif field.name in renamed:
             now = prefix + renamed[field.name]
-            yield f"column {path} is not in the table, where it was renamed to {now}: rename it in the data, too"
+            yield f"column {path} was renamed to {now} in the table: rename it in the data, too"
         else:
             yield f"column {path} is not in the table: drop it, or add it to the table first"
     for field in table.fields:
@@ -140,7 +140,7 @@ def _written_type(data: DataType | None, table: DataType) -> DataType:
 
 def _compare_fields(data: Field, table: Field, path: str) -> Iterator[str]:
     if data.nullable and not table.nullable:
-        yield f"column {path} may be null and is not null in the table: replace its nulls, e.g. with coalesce"
+        yield f"column {path} may be null, but is not null in the table: replace its nulls, e.g. with coalesce"
     yield from _compare_types(data.type, table.type, path)
 
 
@@ -150,17 +150,17 @@ def _compare_types(data: DataType, table: DataType, path: str) -> Iterator[str]:
             yield from _compare_structs(data, table, path + ".")
         case Array(element, contains_null), Array(table_element, table_contains_null):
             if contains_null and not table_contains_null:
-                yield f"the elements of column {path} may be null and are not null in the table: remove nulls"
+                yield f"the elements of column {path} may be null, but are not null in the table: remove nulls"
             yield from _compare_types(element, table_element, path + ".element")
         case Map(key, value, contains_null), Map(table_key, table_value, table_contains_null):
             if contains_null and not table_contains_null:
-                yield f"the values of column {path} may be null and are not null in the table: remove nulls"
+                yield f"the values of column {path} may be null, but are not null in the table: remove nulls"
             yield from _compare_types(key, table_key, path + ".key")
             yield from _compare_types(value, table_value, path + ".value")
         case Primitive(name), Primitive(table_name) if same_type(name, table_name):
             pass
         case _:
-            yield f"column {path} is {describe(data)} and {describe(table)} in the table: cast it"
+            yield f"column {path} is {describe(data)}, but {describe(table)} in the table: cast it"
 
 
 def _no_columns(data: Struct) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _duplicates(data_type: DataType, prefix: str) -> Iterator[str]:
             other = names.get(field.name.lower())
             names[field.name.lower()] = field.name
             if other is not None:
-                yield f"columns {path}{other} and {path}{field.name} have the same name in any case: rename one"
+                yield f"columns {path}{other} and {path}{field.name} have the same name, apart from case: rename one"
 
 
 def _unwritable(data_type: DataType, prefix: str) -> Iterator[str]:

@@ -66,16 +66,19 @@ def test_data_that_fits_in_another_order() -> None:
         ({"id": None}, r"column id \(bigint not null\) is missing"),
         ({"extra": field("extra")}, "column extra is not in the table"),
         ({"id": field("id")}, "column id may be null"),
-        ({"id": field("id", "integer", nullable=False)}, "column id is int and bigint in the table: cast"),
-        ({"price": field("price", "decimal(10,3)")}, r"price is decimal\(10,3\) and decimal\(10,2\)"),
+        ({"id": field("id", "integer", nullable=False)}, "column id is int, but bigint in the table: cast"),
+        ({"price": field("price", "decimal(10,3)")}, r"price is decimal\(10,3\), but decimal\(10,2\)"),
         ({"name": field("Name", "string")}, "column Name is spelled name in the table"),
         ({"other": field("NAME", "string")}, "columns name and NAME have the same name"),
-        ({"s": field("s", struct(field("x", "long")))}, r"s\.x is bigint and int.*s\.y \(string not null\) is missing"),
+        (
+            {"s": field("s", struct(field("x", "long")))},
+            r"s\.x is bigint, but int.*s\.y \(string not null\) is missing",
+        ),
         ({"s": field("s", struct(*TABLE[3]["type"]["fields"][:1], field("y", "string")))}, r"column s\.y may be null"),
-        ({"s": field("s", "string")}, r"column s is string and struct<x:int,y:string>"),
+        ({"s": field("s", "string")}, r"column s is string, but struct<x:int,y:string>"),
         ({"tags": field("tags", array(struct(field("k", "string"))))}, "elements of column tags may be null"),
         ({"tags": field("tags", array(struct(field("K", "string")), False))}, r"tags\.element\.K is spelled"),
-        ({"m": field("m", map_of("string", "float"))}, r"column m\.value is float and double"),
+        ({"m": field("m", map_of("string", "float"))}, r"column m\.value is float, but double"),
         ({"name": field("name", "void")}, "column name has the type void"),
         ({"s": field("s", struct())}, "column s is a struct without fields"),
         ({"m": field("m", map_of("string", struct()))}, r"column m\.value is a struct without fields"),
@@ -155,7 +158,7 @@ def test_a_missing_column_that_cannot_be_written_is_left_out_of_the_files() -> N
 def test_a_column_that_was_renamed_is_named() -> None:
     renamed = field("zone", **{"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "region"})
     state = state_of(renamed, needs=protocol(2, 5), configuration={"delta.columnMapping.mode": "name"})
-    with pytest.raises(SchemaMismatch, match="column region is not in the table, where it was renamed to zone: rename"):
+    with pytest.raises(SchemaMismatch, match="column region was renamed to zone in the table: rename"):
         delta_on(FakeStore()).plan(state, schema_of(field("region")), None)
 
 
