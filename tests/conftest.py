@@ -13,7 +13,7 @@ from tests.process.faulty_proxy import faulty_proxy
 from tests.quick import QUICK
 from tests.spark.connect_server import connect_session
 
-PARTS = ("others", "session", "drivers")
+PARTS = ("others", "session", "interop", "drivers")
 # What a test with the session, and one that starts drivers, asks for.
 SHARED = frozenset({"spark", "start"})
 
@@ -75,10 +75,12 @@ def needs_spark(item) -> bool:
 
 
 def part_of(item) -> str:
-    """Tests that share the session, those that mostly start drivers of their own, and all that need no Spark."""
+    """Tests that share a session, those that mostly start drivers of their own, and all that need no Spark."""
     if not needs_spark(item):
         return "others"
-    return "session" if {"spark"} == SHARED.intersection(item.fixturenames) else "drivers"
+    if {"spark"} != SHARED.intersection(item.fixturenames):
+        return "drivers"
+    return "interop" if "interop" in item.path.parts else "session"
 
 
 def _format_of(item) -> str:

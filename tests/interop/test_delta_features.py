@@ -174,7 +174,11 @@ CHECKPOINTS = {
 }
 
 
-@pytest.mark.parametrize("kind", CHECKPOINTS)
+@pytest.mark.parametrize(
+    "kind",
+    # The unit tests read checkpoints in several parts, and those of which JSON names the parts.
+    [pytest.param(kind, marks=[pytest.mark.soak] if kind in ("multi-part", "v2 json") else []) for kind in CHECKPOINTS],
+)
 def test_opened_from_a_checkpoint_by_delta_spark(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     policy, setting, value = CHECKPOINTS[kind]
     make(spark, tmp_path, Case((policy,), f"'delta.checkpointPolicy'='{policy}', 'delta.checkpointInterval'='1'"), [])
@@ -261,7 +265,13 @@ EVERYTHING = {
 
 @pytest.mark.parametrize(
     "properties",
-    [{}, EVERYTHING, {"delta.columnmapping.mode": "name"}, {**EVERYTHING, "delta.columnmapping.mode": "id"}],
+    [
+        # What these two find, one of the others finds, too.
+        pytest.param({}, marks=pytest.mark.soak),
+        EVERYTHING,
+        pytest.param({"delta.columnmapping.mode": "name"}, marks=pytest.mark.soak),
+        {**EVERYTHING, "delta.columnmapping.mode": "id"},
+    ],
     ids=["plain", "everything", "mapped by name", "everything mapped by id"],
 )
 def test_a_table_that_lakecommit_creates(spark: SparkSession, tmp_path: Path, properties: dict[str, str]) -> None:

@@ -82,7 +82,7 @@ def session_txn(spark):
         spark.conf.unset(TXN + name)
 
 
-@pytest.mark.parametrize("sink", ["delta", "lakecommit"])
+@pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
 def test_the_transaction_that_deltas_session_settings_name(spark, tmp_path, session_txn, sink):
     table = tmp_path / "orders"
 
@@ -105,7 +105,7 @@ def test_the_transaction_that_deltas_session_settings_name(spark, tmp_path, sess
     assert ids(spark, table) == [0, 2, 3, 4]
 
 
-@pytest.mark.parametrize("sink", ["delta", "lakecommit"])
+@pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
 def test_a_write_that_reads_its_own_target_is_no_blind_append(spark, tmp_path, sink):
     table, other = tmp_path / "orders", tmp_path / "other"
     for path in (table, other):
