@@ -17,6 +17,7 @@ from benchmarks import machine
 from benchmarks.nothing import NothingSource
 from benchmarks.places import Bench
 from benchmarks.report import Result, Series
+from lakecommit.spark_ext.announcement import announce
 
 SINKS = ("lakecommit", "delta", "parquet", "nothing")
 
@@ -37,7 +38,7 @@ def frame(spark: SparkSession, rows: int, *, tokens: bool) -> DataFrame:
 def run(bench: Bench, *, rounds: int, rows: int, tokens: bool, conf: Mapping[str, str]) -> Result:
     """`conf` is only told: the session has it already."""
     load = machine.load()
-    bench.spark.dataSource.register(NothingSource)
+    announce(bench.spark, NothingSource)
     for sink in SINKS:  # workers, classes and code are warm before anything is measured
         _write(bench, sink, "warm", min(rows, 1_000_000), tokens)
     millis: dict[str, list[float]] = {sink: [] for sink in SINKS}

@@ -16,6 +16,7 @@ from benchmarks import machine
 from benchmarks.nothing import NothingSource
 from benchmarks.places import Bench
 from benchmarks.report import Result, Series
+from lakecommit.spark_ext.announcement import announce
 
 SINKS = ("lakecommit", "delta", "parquet", "nothing")
 STARTING_EPOCHS = 3
@@ -25,7 +26,7 @@ LONGEST_ROUND_S = 300
 def run(bench: Bench, *, rounds: int, epochs: int, rows: int) -> Result:
     """`epochs` are measured in each round."""
     load = machine.load()
-    bench.spark.dataSource.register(NothingSource)
+    announce(bench.spark, NothingSource)
     millis: dict[str, list[float]] = {sink: [] for sink in SINKS}
     requests: dict[str, Counter[str]] = {sink: Counter() for sink in SINKS}
     for round_, sink in track([(r, s) for r in range(rounds) for s in SINKS], description="microbatch"):
