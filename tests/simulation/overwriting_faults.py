@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -138,4 +139,14 @@ def committed_again_beside_a_vacuum_under_way() -> Iterator[None]:
         return False
 
     with all_of(patch.object(replaced, "is_endangered", never), patch.object(batch_versions, "is_endangered", never)):
+        yield
+
+
+@fault
+def what_versions_in_the_way_have_compacted_forgotten() -> Iterator[None]:
+    async def read_forward(store: Any, clock: Any, state: Any, compacted: Any = frozenset()) -> Any:
+        return replace(await real(store, clock, state), compacted=frozenset())
+
+    real = reading.read_forward
+    with patch.object(reading, "read_forward", read_forward):
         yield

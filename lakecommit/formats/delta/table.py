@@ -198,7 +198,7 @@ class DeltaFormat:
             found = Found(outcome.body, outcome.etag)
             return Committed(reading.follow(state, found, now))
         winner = reading.follow(state, Found(outcome.body, outcome.etag), now)
-        return Moved(await reading.read_forward(self._store, self._clock, winner))
+        return Moved(await reading.read_forward(self._store, self._clock, winner, winner.compacted))
 
     async def named(self, paths: Collection[str]) -> frozenset[str]:
         return await named_in_log(self._store, paths)

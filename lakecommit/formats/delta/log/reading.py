@@ -117,8 +117,10 @@ async def follow_on(store: LogStore, clock: Clock, state: DeltaState) -> AsyncIt
         window = min(2 * window, PARALLEL_COMMITS)
 
 
-async def read_forward(store: LogStore, clock: Clock, state: DeltaState) -> DeltaState:
-    """Follows the log from `state` to its end."""
+async def read_forward(
+    store: LogStore, clock: Clock, state: DeltaState, compacted: frozenset[str] = frozenset()
+) -> DeltaState:
+    """Follows the log from `state` to its end. What all of these versions remove, with `compacted`, is compacted."""
     limit = state.version + FORWARD_VERSIONS
     # Nearly always nothing or one version is ahead, so the window of parallel requests grows as versions are found.
     window = 1
@@ -128,8 +130,9 @@ async def read_forward(store: LogStore, clock: Clock, state: DeltaState) -> Delt
         answers = await asyncio.gather(*(store.get(commit_path(version)) for version in versions))
         for answer in answers:
             if not isinstance(answer, Found):
-                return state
+                return replace(state, compacted=compacted) if compacted else state
             state = follow(state, answer, looked)
+            compacted |= state.compacted
         window = min(2 * window, PARALLEL_COMMITS)
     newest = await open_table(store, clock)
     _refuse_another(store, state, newest)
