@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lakecommit.committing.attempt import Landed, commit
 from lakecommit.committing.changes import batch_change
 from lakecommit.errors import ContradictoryState, Overtaken, TableMadeAnew
@@ -9,12 +11,19 @@ from lakecommit.formats.change import Change
 from lakecommit.model import Pending
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.settings import TableSettings, Txn
-from lakecommit.progress.table import NOT_COMMITTED, TableView
+from lakecommit.progress.table import NOT_COMMITTED, ChangeTable, TableView
 from lakecommit.restarting.reader import Reader
 
 
 async def commit_batch(
-    queries: Queries, reader: Reader, pending: Pending, schema: str, settings: TableSettings, txn: Txn | None
+    queries: Queries,
+    reader: Reader,
+    table_format: ChangeTable,
+    pending: Pending,
+    *,
+    schema: str,
+    settings: TableSettings,
+    txn: Txn | None,
 ) -> Landed:
     """Commits `pending` as the next version, which is known by the write's id; creates a missing table.
 
@@ -22,20 +31,32 @@ async def commit_batch(
     are asked of every state of the table that the version could follow.
     """
     table = queries.table
+    # Names of files that versions removed which were in the way.
+    compacted: set[str] = set()
 
-    async def make() -> Change:
+    async def make() -> Change | None:
         if table.state is None:
             await reader.look_anew()
         await table.create_if_missing(schema, settings)
         _check(table, pending, settings, txn)
-        await table.see_vacuums([pending])
-        await reader.presence.check_batch(table.known, pending)
-        return batch_change(pending, settings, txn)
+        left = pending
+        if not compacted.isdisjoint(file.path.rpartition("/")[2] for file in pending.files):
+            # An earlier try was the version after all, others have compacted it, and then it was written over.
+            named = await table_format.ever_named_files([file.path for file in pending.files])
+            left = replace(pending, files=tuple(file for file in pending.files if file.path not in named))
+            if not left.files and txn is None:
+                return None
+        await table.see_vacuums([left])
+        await reader.presence.check_batch(table.known, left)
+        return batch_change(left, settings, txn)
 
-    # The table has moved on; what is remembered of queries must not stay behind.
-    landed = await commit(table, reader.turn, make, queries.see_marks)
-    assert landed is not None, "there is always something to commit"
-    return landed
+    def seen() -> None:
+        # The table has moved on; what is remembered of queries must not stay behind.
+        queries.see_marks()
+        compacted.update(table.known.compacted)
+
+    landed = await commit(table, reader.turn, make, seen)
+    return landed or Landed(table.known, 1, 0)
 
 
 def _check(table: TableView, pending: Pending, settings: TableSettings, txn: Txn | None) -> None:

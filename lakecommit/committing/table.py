@@ -269,7 +269,9 @@ class TableCommitter:
         if reports and all(report is not None and report.skipped for report in reports):
             return None
         pending = batch_pending(query, reports)
-        landed = await commit_batch(self._queries, self._reader, pending, schema, settings, txn)
+        landed = await commit_batch(
+            self._queries, self._reader, self._format, pending, schema=schema, settings=settings, txn=txn
+        )
         version = landed.table.version
         snapshot = BatchSnapshot(version, pending, settings, txn, landed.attempts, landed.requests)
         self._observers.batch_committed(landed.table, snapshot)

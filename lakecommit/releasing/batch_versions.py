@@ -7,13 +7,14 @@ from what it remembers; what does not fit its memory, or does not fit the table 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.committing.attempt import commit
 from lakecommit.committing.changes import batch_change
-from lakecommit.errors import CommitFailed, Overtaken, StoreError
+from lakecommit.errors import CommitFailed, LakecommitError, Overtaken, StoreError
 from lakecommit.formats.base import TableState, WritePlan
 from lakecommit.formats.change import Change
 from lakecommit.model import RELEASE_AGE_MS, Pending, QueryId
@@ -34,7 +35,8 @@ _log = logging.getLogger("lakecommit.releasing")
 
 @dataclass(frozen=True, slots=True)
 class BatchVersion:
-    """A batch write that is in the table. `pending` is None where its files are too many to be remembered."""
+    """A batch write that is in the table. `pending` is None if its files are too many to be remembered; `is_gone`,
+    once its version was seen to be another writer's: then it is kept until it is committed again or reported."""
 
     query: QueryId
     version: int
@@ -43,6 +45,7 @@ class BatchVersion:
     settings: TableSettings
     txn: Txn | None
     committed: Moment
+    is_gone: bool = False
 
 
 class BatchVersions:
@@ -73,26 +76,37 @@ class BatchVersions:
     async def step(self) -> None:
         """One listing while a batch write is young; what it shows to be written over is committed again."""
         now = Moment.of(self._clock)
-        self._young = [each for each in self._young if not each.committed.is_surely_older_than(RELEASE_AGE_MS, now)]
+        self._young = [each for each in self._young if each.is_gone or not _is_old(each, now)]
         if not self._young:
             return
         tags = {tag.version: tag.etag for tag in await self._format.tags(min(each.version for each in self._young))}
-        for batch in list(self._young):
-            if batch.version in tags and not same_etag(batch.etag, tags[batch.version]):
+        self._young = [replace(each, is_gone=each.is_gone or _is_another(each, tags)) for each in self._young]
+        # What one of them has to wait for keeps no other waiting.
+        failed = None
+        for batch in [each for each in self._young if each.is_gone]:
+            try:
                 await self._commit_again(batch)
+            except StoreError as error:
+                failed = error
+        if failed is not None:
+            raise failed
 
     async def _commit_again(self, batch: BatchVersion) -> None:
         """Postcondition: what the log does not name of the write is in a version of its own, or it was reported."""
         again: BatchVersion | None = None
         try:
             landed = await commit(self._queries.table, self._reader.turn, partial(self._what_is_missing, batch))
-        except (Overtaken, CommitFailed) as error:
+        except StoreError:
+            raise
+        except LakecommitError as error:
             _log.error("%s; %s", self._gone(batch), error)
         else:
             if landed is not None:
                 table = landed.table
                 _log.warning("%s; it is committed again, in version %d", self._gone(batch), table.version)
-                again = replace(batch, version=table.version, etag=table.etag, committed=Moment.of(self._clock))
+                again = replace(
+                    batch, version=table.version, etag=table.etag, committed=Moment.of(self._clock), is_gone=False
+                )
         self._young = [each for each in self._young if each is not batch]
         if again is not None:
             self._young.append(again)
@@ -140,6 +154,15 @@ class BatchVersions:
     def _gone(self, batch: BatchVersion) -> str:
         where = f"version {batch.version} of {self._format.location}"
         return f"{where}, batch write {batch.query}, was written over by another writer"
+
+
+def _is_old(batch: BatchVersion, now: Moment) -> bool:
+    return batch.committed.is_surely_older_than(RELEASE_AGE_MS, now)
+
+
+def _is_another(batch: BatchVersion, tags: Mapping[int, str | None]) -> bool:
+    """Whether another writer has written over its version."""
+    return batch.version in tags and not same_etag(batch.etag, tags[batch.version])
 
 
 def _with_kept_mark(change: Change, table: TableState) -> Change:

@@ -1,17 +1,17 @@
 """The model's view of batch writes: each is in the table once, and again only where its version was written over.
 
-While the process lives that was told of its success, such a write is made up for by that process, within twenty minutes
-of its version; after that it is lost, and nobody else may add it.
+While the process lives that was told of its success, such a write is made up for by that process, if it sees so within
+twenty minutes of its version; after that it is lost, and nobody else may add it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .process import Process
-from .profile import MINUTE_MS
+from .process import WALL_START_MS, Process
+from .profile import HOUR_MS, MINUTE_MS
 from .violations import Violation
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ REMEMBERED_MS = 20 * MINUTE_MS
 class Written:
     """A batch write that was in the table, by the process that is its `writer`, which is not known where it landed
     late. `txns` are the marks that it moved; `answered_ms` is when its user was told, `gone_ms` when its version was
-    written over. Then it is `lost`, unless others have compacted its files before."""
+    written over. Then it is `lost`, unless others have compacted its files before. It is `waiting` if its writer has
+    seen that, and has to wait for the end of a vacuum."""
 
     version: int
     landed_ms: int
@@ -35,6 +36,7 @@ class Written:
     answered_ms: int | None = None
     gone_ms: int | None = None
     lost: bool = False
+    waiting: bool = False
 
 
 class BatchModel:
@@ -89,7 +91,9 @@ class BatchModel:
             self.written[query] = Written(number, now, writer, frozenset(added), dict(marks))
             self._world.count("batch writes committed")
         else:
-            self.written[query] = replace(before, version=number, landed_ms=now, gone_ms=None, lost=False)
+            self.written[query] = replace(
+                before, version=number, landed_ms=now, gone_ms=None, lost=False, waiting=False
+            )
             self._world.count("batch writes committed again")
 
     def rewritten(self) -> None:
@@ -99,7 +103,8 @@ class BatchModel:
             lost = not named >= each.files
             gone_ms = (now if each.gone_ms is None else each.gone_ms) if lost or self._is_unmarked(each) else None
             self._world.count("times that a batch write was lost", int(lost and not each.lost))
-            self.written[query] = replace(each, gone_ms=gone_ms, lost=lost)
+            waiting = each.waiting and gone_ms is not None
+            self.written[query] = replace(each, gone_ms=gone_ms, lost=lost, waiting=waiting)
 
     def is_there_without_a_mark(self, application: str, version: int) -> bool:
         """Whether rows are in the table that `application` has written as this version, which nobody can know."""
@@ -121,7 +126,12 @@ class BatchModel:
             known = each.answered_ms is not None and each.answered_ms <= began_ms and each.writer == process.name
             noticed = each.gone_ms is not None and each.gone_ms <= began_ms
             left = each.lost or self._is_unmarked(each)
-            if not (known and noticed and left) or now - each.landed_ms > REMEMBERED_MS:
+            remembered = each.waiting or now - each.landed_ms <= REMEMBERED_MS
+            if not (known and noticed and left and remembered):
+                continue
+            if self._vacuum_is_under_way():
+                self._world.count("batch writes that wait for a vacuum", int(not each.waiting))
+                self.written[query] = replace(each, waiting=True)
                 continue
             untold = self._world.counts.get("log versions cleaned up")
             vacuumed = not self._model.vacuumed.keys().isdisjoint(each.files)
@@ -136,6 +146,13 @@ class BatchModel:
             for info in self._versions_with(app, version)
         )
 
+    def _vacuum_is_under_way(self) -> bool:
+        """As far as the log can tell."""
+        infos = [info for body in self._model.log.bodies for info in _infos(self._world.format.actions(body))]
+        begun_ms = [info["timestamp"] - WALL_START_MS for info in infos if info.get("operation") == "VACUUM START"]
+        ended = sum(info.get("operation") == "VACUUM END" for info in infos)
+        return len(begun_ms) > ended and self._world.loop.now - max(begun_ms) < HOUR_MS
+
     def _versions_with(self, app: str, version: int) -> Iterable[dict[str, Any]]:
         for body in self._model.log.bodies:
             actions = self._world.format.actions(body)
@@ -144,4 +161,8 @@ class BatchModel:
                 for action in actions
                 if "txn" in action
             ):
-                yield next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+                yield next(_infos(actions), {})
+
+
+def _infos(actions: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    return (action["commitInfo"] for action in actions if "commitInfo" in action)

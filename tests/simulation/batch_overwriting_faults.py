@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from lakecommit.committing import batch
 from lakecommit.releasing import batch_versions
 from lakecommit.restarting import presence
 
@@ -56,4 +58,31 @@ def batch_that_slept_for_a_day_commits_without_a_look() -> Iterator[None]:
 
     real = presence.FilePresence.check_batch
     with patch.object(presence.FilePresence, "check_batch", check_batch):
+        yield
+
+
+@fault
+def batch_that_waits_for_a_vacuum_forgotten() -> Iterator[None]:
+    """Its version is gone, and when the vacuum is over so is the time for which it is looked after."""
+
+    async def step(self: Any) -> None:
+        try:
+            await real(self)
+        finally:
+            self._young = [replace(each, is_gone=False) for each in self._young]
+
+    real = batch_versions.BatchVersions.step
+    with patch.object(batch_versions.BatchVersions, "step", step):
+        yield
+
+
+@fault
+def batch_added_again_that_was_compacted() -> Iterator[None]:
+    """Its answer was lost, others have compacted it, and its version was written over."""
+
+    class Forgetful(set[str]):
+        def update(self, *others: Any) -> None:
+            pass
+
+    with patch.object(batch, "set", Forgetful, create=True):
         yield
