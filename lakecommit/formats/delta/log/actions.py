@@ -55,8 +55,24 @@ def parse_lines(body: bytes) -> Actions:
 
     Raises `ValueError`, `KeyError` or `TypeError` where a line is no action.
     """
-    actions = collect(json.loads(line) for line in _lines(body) if not _is_per_file(line))
+    actions = collect(other_lines(body))
     return replace(actions, removed=frozenset(_removed(body))) if b'"remove"' in body else actions
+
+
+def other_lines(body: bytes) -> Iterator[Mapping[str, Any]]:
+    """The decoded lines that are not about a data file. Raises as `parse_lines` does."""
+    return (json.loads(line) for line in _lines(body) if not _is_per_file(line))
+
+
+def lines_backwards(body: bytes) -> Iterator[bytes]:
+    """All lines, last one first, without a list of them."""
+    end = len(body)
+    while end > 0:
+        start = body.rfind(b"\n", 0, end) + 1
+        line = body[start:end]
+        if line.strip():
+            yield line
+        end = start - 1
 
 
 def collect(actions: Iterable[Mapping[str, Any]]) -> Actions:

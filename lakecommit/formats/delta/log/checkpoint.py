@@ -7,12 +7,13 @@ the columns of the other actions are fetched.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lakecommit.errors import AccessDenied, StoreError
-from lakecommit.formats.delta.log.actions import Actions, collect, merge, parse_lines
+from lakecommit.formats.delta.log.actions import Actions, collect, merge, other_lines
 from lakecommit.formats.delta.log.names import CheckpointFiles
 from lakecommit.formats.delta.log.ranged import read_rows
 from lakecommit.storage.base import Found, Get, GetRange, ObjectInfo
@@ -31,23 +32,29 @@ class CheckpointUnreadableError(Exception):
 
 async def read_checkpoint(store: CheckpointStore, checkpoint: CheckpointFiles) -> Actions:
     """All actions of the checkpoint but those of data files. Raises `CheckpointUnreadableError`."""
+    return (await read_with_actions(store, checkpoint))[0]
+
+
+async def read_with_actions(
+    store: CheckpointStore, checkpoint: CheckpointFiles
+) -> tuple[Actions, Sequence[Mapping[str, Any]]]:
+    """The same, and each of these actions as the checkpoint spells it: what nobody here needs must survive, too."""
     try:
         parts = await asyncio.gather(*(_read_part(store, info) for info in checkpoint.files))
-        actions = merge(parts)
+        actions = merge([collect(part) for part in parts])
     except AccessDenied:
         raise
     except (pa.ArrowException, StoreError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointUnreadableError(f"checkpoint {checkpoint.version} cannot be read: {error}") from error
     if actions.protocol is None or actions.metadata is None:
         raise CheckpointUnreadableError(f"checkpoint {checkpoint.version} has no protocol or no metadata")
-    return actions
+    return actions, [action for part in parts for action in part]
 
 
-async def _read_part(store: CheckpointStore, info: ObjectInfo) -> Actions:
+async def _read_part(store: CheckpointStore, info: ObjectInfo) -> Sequence[Mapping[str, Any]]:
     if not info.path.endswith(".json"):
-        rows = await read_rows(store, info.path, info.size_bytes, _COLUMNS)
-        return collect(rows)
+        return await read_rows(store, info.path, info.size_bytes, _COLUMNS)
     found = await store.get(info.path)
     if not isinstance(found, Found):
         raise ValueError(f"{info.path} is gone")
-    return parse_lines(found.body)
+    return list(other_lines(found.body))

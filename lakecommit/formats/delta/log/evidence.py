@@ -15,14 +15,11 @@ from lakecommit.errors import CorruptState
 from lakecommit.formats.base import LogAttempts
 from lakecommit.formats.delta.commit_info import keeps_mark
 from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_checkpoint
-from lakecommit.formats.delta.log.names import LOG, OWN_NAME, LogListing, commit_path
+from lakecommit.formats.delta.log.names import OWN_NAME, LogListing, commit_path, sidecar_path
 from lakecommit.formats.delta.log.ranged import column_values
 from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, LogStore, list_log, newest_commits, parse_commit
 from lakecommit.model import AttemptId
 from lakecommit.storage.base import Found
-
-_SIDECARS = f"{LOG}/_sidecars"
-
 
 # Picks out of base names what somebody looks for: all of them are the log's, and may be many.
 Pick = Callable[[Iterable[str]], set[str]]
@@ -170,7 +167,7 @@ async def _named_in_parquet(store: LogStore, path: str, size_bytes: int, pick: P
 async def _named_in_sidecars(store: LogStore, names: Sequence[str], pick: Pick) -> set[str]:
     found: set[str] = set()
     for name in names:
-        path = f"{_SIDECARS}/{name.rpartition('/')[2]}"
+        path = sidecar_path(name)
         size_bytes = await store.size(path)
         if size_bytes is None:
             raise _unreadable(store, f"{path} is missing")

@@ -13,6 +13,7 @@ LOG = "_delta_log"
 # by it however the log spells the path.
 OWN_NAME = re.compile(rb'(\d{20}-\d+-[0-9a-f]{32}-\d+\.parquet)"')
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+SIDECARS = f"{LOG}/_sidecars"
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
@@ -30,14 +31,25 @@ class CheckpointFiles:
 
 @dataclass(frozen=True, slots=True)
 class LogListing:
-    """`commits` are versions in order; `checkpoints` are complete ones, newest first."""
+    """`commits` are versions in order, `commit_files` their objects; `checkpoints` are complete ones, newest first."""
 
     commits: tuple[int, ...]
     checkpoints: tuple[CheckpointFiles, ...]
+    commit_files: tuple[ObjectInfo, ...]
 
 
 def commit_path(version: int) -> str:
     return f"{LOG}/{version:020d}.json"
+
+
+def checkpoint_path(version: int) -> str:
+    """Where the classic checkpoint of `version` is, which is one file."""
+    return f"{LOG}/{version:020d}.checkpoint.parquet"
+
+
+def sidecar_path(named: str) -> str:
+    """The object that a checkpoint's `sidecar` action names, by its bare name or by more."""
+    return f"{SIDECARS}/{named.rpartition('/')[2]}"
 
 
 def commit_version(path: str) -> int | None:
@@ -58,13 +70,13 @@ def is_versioned(path: str) -> bool:
 
 def arrange(objects: Iterable[ObjectInfo]) -> LogListing:
     """Sorts out a listing. Checksums, compacted logs, incomplete multi-part checkpoints and unknown names are left."""
-    commits: list[int] = []
+    commits: dict[int, ObjectInfo] = {}
     complete: list[CheckpointFiles] = []
     parts: dict[tuple[int, int], dict[int, ObjectInfo]] = {}
     for info in objects:
         name = info.path[len(LOG) + 1 :]
         if match := _COMMIT.fullmatch(name):
-            commits.append(int(match[1]))
+            commits[int(match[1])] = info
         elif match := _CLASSIC.fullmatch(name):
             complete.append(CheckpointFiles(int(match[1]), (info,)))
         elif match := _PART.fullmatch(name):
@@ -75,4 +87,5 @@ def arrange(objects: Iterable[ObjectInfo]) -> LogListing:
         if sorted(found) == list(range(1, total + 1)):
             complete.append(CheckpointFiles(version, tuple(found[number] for number in sorted(found))))
     complete.sort(key=lambda checkpoint: checkpoint.version, reverse=True)
-    return LogListing(tuple(sorted(commits)), tuple(complete))
+    versions = tuple(sorted(commits))
+    return LogListing(versions, tuple(complete), tuple(commits[version] for version in versions))

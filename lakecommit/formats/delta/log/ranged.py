@@ -30,18 +30,18 @@ async def read_rows(store: GetRange, path: str, size_bytes: int, wanted: Mapping
     `wanted` maps a column to a leaf of it that is never null within it: where a row group's statistics show no such
     leaf, the column is not fetched from that row group. Maps come as dicts, not as lists of pairs.
     """
-    file = _FetchedFile(size_bytes)
-    await _fetch_footer(store, path, file)
+    file = FetchedFile(size_bytes)
+    await fetch_footer(store, path, file)
     footer = pq.read_metadata(file)
     reads = {group: columns for group in range(footer.num_row_groups) if (columns := _present(footer, group, wanted))}
-    ranges = [range_ for group, columns in reads.items() for range_ in _chunks(footer, group, columns)]
+    ranges = [range_ for group, columns in reads.items() for range_ in chunks(footer, group, columns)]
     gate = asyncio.Semaphore(PARALLEL_REQUESTS)
 
     async def fetch(start: int, end: int) -> None:
         async with gate:
-            file.add(start, await _exactly(store, path, start, end - start))
+            file.add(start, await exactly(store, path, start, end - start))
 
-    await asyncio.gather(*(fetch(start, end) for start, end in _merged(ranges, size_bytes)))
+    await asyncio.gather(*(fetch(start, end) for start, end in merged(ranges, size_bytes)))
     parquet = pq.ParquetFile(file, metadata=footer, pre_buffer=False)
     rows: list[dict[str, Any]] = []
     for group, columns in reads.items():
@@ -56,14 +56,14 @@ async def column_values(
     store: GetRange, path: str, size_bytes: int, leaves: Sequence[str]
 ) -> AsyncIterator[tuple[str, list[Any]]]:
     """The values of each of `leaves` ("column.field") that are not null, one row group after the other."""
-    file = _FetchedFile(size_bytes)
-    await _fetch_footer(store, path, file)
+    file = FetchedFile(size_bytes)
+    await fetch_footer(store, path, file)
     footer = pq.read_metadata(file)
     for group in range(footer.num_row_groups):
         # What was fetched for one row group goes away with it: a checkpoint may have millions of rows.
         part = file.with_the_same_pieces()
-        for start, end in _merged(_chunks(footer, group, leaves), size_bytes):
-            part.add(start, await _exactly(store, path, start, end - start))
+        for start, end in merged(chunks(footer, group, leaves), size_bytes):
+            part.add(start, await exactly(store, path, start, end - start))
         parquet = pq.ParquetFile(part, metadata=footer, pre_buffer=False)
         present = [leaf for leaf in leaves if _has_leaf(footer, leaf)]
         table = parquet.read_row_group(group, columns=present, use_threads=False)
@@ -77,7 +77,7 @@ def _has_leaf(footer: pq.FileMetaData, leaf: str) -> bool:
     return any(footer.schema.column(number).path == leaf for number in range(footer.num_columns))
 
 
-class _FetchedFile(io.RawIOBase):
+class FetchedFile(io.RawIOBase):
     """A file of which only some byte ranges are there; reading any other is an error."""
 
     def __init__(self, size: int) -> None:
@@ -92,8 +92,8 @@ class _FetchedFile(io.RawIOBase):
         self._starts.insert(at, start)
         self._pieces.insert(at, piece)
 
-    def with_the_same_pieces(self) -> _FetchedFile:
-        other = _FetchedFile(self._size)
+    def with_the_same_pieces(self) -> FetchedFile:
+        other = FetchedFile(self._size)
         other._starts, other._pieces = list(self._starts), list(self._pieces)
         return other
 
@@ -123,21 +123,21 @@ class _FetchedFile(io.RawIOBase):
         raise OSError(f"bytes {self._position} to {end} were not fetched")
 
 
-async def _fetch_footer(store: GetRange, path: str, file: _FetchedFile) -> None:
+async def fetch_footer(store: GetRange, path: str, file: FetchedFile) -> None:
     size = file.seek(0, io.SEEK_END)
     length = min(size, FOOTER_GUESS_BYTES)
-    tail = await _exactly(store, path, size - length, length)
+    tail = await exactly(store, path, size - length, length)
     if len(tail) < 12 or tail[-4:] != b"PAR1":
         raise ValueError("not a Parquet file")
     footer = int.from_bytes(tail[-8:-4], "little") + 8
     if footer > size:
         raise ValueError("the Parquet footer is longer than the file")
     if footer > length:
-        tail = await _exactly(store, path, size - footer, footer)
+        tail = await exactly(store, path, size - footer, footer)
     file.add(size - len(tail), tail)
 
 
-async def _exactly(store: GetRange, path: str, start: int, length: int) -> bytes:
+async def exactly(store: GetRange, path: str, start: int, length: int) -> bytes:
     piece = await store.get_range(path, start, length)
     if len(piece) != length:
         raise ValueError(f"asked for {length} bytes at {start} and got {len(piece)}")
@@ -160,13 +160,13 @@ def _present(footer: pq.FileMetaData, group: int, wanted: Mapping[str, str]) -> 
     return present
 
 
-def _chunks(footer: pq.FileMetaData, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the chunks of `columns` are; each is a top-level column or one leaf of it."""
+def chunks(footer: pq.FileMetaData, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the chunks of `columns` are; each is a top-level column or a part of one ("column.field")."""
     row_group = footer.row_group(group)
     ranges = []
     for number in range(row_group.num_columns):
         chunk = row_group.column(number)
-        if chunk.path_in_schema in columns or chunk.path_in_schema.split(".", 1)[0] in columns:
+        if any(f"{chunk.path_in_schema}.".startswith(f"{column}.") for column in columns):
             start = chunk.data_page_offset
             if chunk.dictionary_page_offset is not None and chunk.dictionary_page_offset > 0:
                 start = min(start, chunk.dictionary_page_offset)
@@ -174,7 +174,7 @@ def _chunks(footer: pq.FileMetaData, group: int, columns: Sequence[str]) -> list
     return ranges
 
 
-def _merged(ranges: list[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+def merged(ranges: list[tuple[int, int]], size: int) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if merged and start - merged[-1][1] <= MERGE_GAP_BYTES:

@@ -1,0 +1,316 @@
+"""The live files of a table at a version: every form of a checkpoint, the tail after it, and what cannot be read."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakecommit.errors import CorruptState
+from lakecommit.formats.delta.log import live
+from lakecommit.formats.delta.log.actions import lines_backwards
+from lakecommit.formats.delta.log.file_actions import ADD, REMOVE, FileKind, from_dicts
+from lakecommit.formats.delta.log.live import Counts, LiveFiles, log_at
+from tests.lake.stores import FakeStore, lines
+from tests.unit.formats.delta.fakes import metadata, parquet_checkpoint, protocol, run, txn
+
+LOG = "_delta_log/"
+UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 34, "cardinality": 2}
+
+
+def add(path: str, **more: Any) -> dict[str, Any]:
+    return {
+        "add": {
+            "path": path,
+            "partitionValues": {"region": None},
+            "size": 1,
+            "modificationTime": 1,
+            "dataChange": True,
+            "stats": '{"numRecords":1}',
+            **more,
+        }
+    }
+
+
+def remove(path: str, at_ms: int = 100, **more: Any) -> dict[str, Any]:
+    return {"remove": {"path": path, "deletionTimestamp": at_ms, "dataChange": True, **more}}
+
+
+WHOLE = add(
+    "region=x/a%20b.parquet",
+    partitionValues={"region": "x", "day": None},
+    tags={"ZCUBE_ID": "1", "empty": None},
+    deletionVector={**VECTOR, "offset": 1, "maxRowIndex": 7},
+    baseRowId=10,
+    defaultRowCommitVersion=2,
+    clusteringProvider="liquid",
+)
+
+
+def parquet(*actions: Mapping[str, Any], **more: pa.Array) -> bytes:
+    """A checkpoint or a sidecar with these file actions, one a row."""
+    columns = {}
+    for kind in FileKind:
+        rows = [action.get(kind.value) for action in actions]
+        found = from_dicts(kind, [row or {} for row in rows]).rows
+        mask = pa.array([row is None for row in rows])
+        fields = [found.field(number) for number in range(found.type.num_fields)]
+        columns[kind.value] = pa.StructArray.from_arrays(fields, fields=list(kind.type), mask=mask)
+    sink = io.BytesIO()
+    pq.write_table(pa.table({**columns, **more}), sink)
+    return sink.getvalue()
+
+
+def classic(*files: Mapping[str, Any]) -> dict[str, bytes]:
+    return {
+        f"{10:020d}.checkpoint.0000000001.0000000002.parquet": parquet(*files),
+        f"{10:020d}.checkpoint.0000000002.0000000002.parquet": parquet_checkpoint(protocol(), metadata(), txn("a", 1)),
+    }
+
+
+def v2_json(*files: Mapping[str, Any]) -> dict[str, bytes]:
+    others = (protocol(), metadata(), txn("a", 1), {"sidecar": {"path": "one.parquet"}}, {"sidecar": {"path": "x/two"}})
+    return {
+        f"{10:020d}.checkpoint.{UUID}.json": lines({"checkpointMetadata": {"version": 10}}, *others),
+        "_sidecars/one.parquet": parquet(*files[:1]),
+        "_sidecars/two": parquet(*files[1:]),
+    }
+
+
+def v2_json_alone(*files: Mapping[str, Any]) -> dict[str, bytes]:
+    head = ({"checkpointMetadata": {"version": 10}}, protocol(), metadata(), txn("a", 1))
+    return {f"{10:020d}.checkpoint.{UUID}.json": lines(*head, *files)}
+
+
+def v2_parquet(*files: Mapping[str, Any]) -> dict[str, bytes]:
+    body = parquet_checkpoint(protocol(), metadata(), txn("a", 1), {"sidecar": {"path": "one.parquet"}})
+    return {f"{10:020d}.checkpoint.{UUID}.parquet": body, "_sidecars/one.parquet": parquet(*files)}
+
+
+def classic_name(*files: Mapping[str, Any]) -> dict[str, bytes]:
+    body = parquet_checkpoint(protocol(), metadata(), txn("a", 1), {"sidecar": {"path": "one.parquet"}})
+    return {f"{10:020d}.checkpoint.parquet": body, "_sidecars/one.parquet": parquet(*files)}
+
+
+FORMS = [classic, v2_json, v2_json_alone, v2_parquet, classic_name]
+
+
+def log_of(checkpoint: Mapping[str, bytes], *tail: Sequence[Mapping[str, Any]]) -> FakeStore:
+    """A checkpoint at version 10, and the versions after it."""
+    store = FakeStore()
+    store.objects.update({LOG + name: body for name, body in checkpoint.items()})
+    store.put_commit(10, {"commitInfo": {}})
+    for version, actions in enumerate(tail, 11):
+        store.put_commit(version, *actions)
+    return store
+
+
+class Found:
+    def __init__(self, store: FakeStore, version: int, removed_after_ms: int | None = None) -> None:
+        async def read() -> None:
+            log = await log_at(store, version)
+            self.reader = LiveFiles(store, log, removed_after_ms=removed_after_ms)
+            async for batch in self.reader.read():
+                self.sizes.append(len(batch))
+                self.actions[batch.kind] += batch.to_dicts()
+
+        self.actions: dict[FileKind, list[dict[str, Any]]] = {kind: [] for kind in FileKind}
+        self.sizes: list[int] = []
+        run(read())
+
+    @property
+    def paths(self) -> list[str]:
+        return sorted(each["path"] for each in self.actions[FileKind.ADD])
+
+    @property
+    def tombstones(self) -> list[str]:
+        return sorted(each["path"] for each in self.actions[FileKind.REMOVE])
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_every_form_of_a_checkpoint(form: Any) -> None:
+    store = log_of(form(WHOLE, add("b"), remove("c", 5), remove("d")), (add("e"), remove("b")), (txn("a", 2),))
+    found = Found(store, 12, removed_after_ms=5)
+    assert found.paths == ["e", WHOLE["add"]["path"]]
+    assert next(each for each in found.actions[FileKind.ADD] if each["path"] != "e") == WHOLE["add"]
+    assert found.tombstones == ["b", "d"], "c has expired"
+    assert found.reader.counts == Counts(before=2, added=1, removed=1, live=2)
+    others = found.reader.others
+    assert (others.txns["a"]["version"], others.metadata["id"]) == (2, "table-1")
+    assert not found.reader.statistics_lost
+
+
+def test_an_earlier_version_than_the_newest() -> None:
+    store = log_of(classic(add("a")), (add("b"),), (add("c"), remove("a")))
+    assert Found(store, 11).paths == ["a", "b"]
+    assert Found(store, 10).paths == ["a"]
+
+
+def test_a_table_without_a_checkpoint() -> None:
+    store = FakeStore()
+    store.put_commit(0, protocol(), metadata())
+    store.put_commit(1, add("a"), add("b"))
+    store.put_commit(2, remove("a"), {"cdc": {"path": "c"}})
+    found = Found(store, 2)
+    assert (found.paths, found.tombstones) == (["b"], [])
+    assert found.reader.counts == Counts(before=0, added=2, removed=1, live=1)
+
+
+def test_a_file_with_another_deletion_vector_is_another_file() -> None:
+    first, second = {**VECTOR, "offset": 1}, {**VECTOR, "offset": 9}
+    store = log_of(
+        classic(add("a"), add("b", deletionVector=first)),
+        (remove("a"), add("a", deletionVector=first)),
+        (remove("a", deletionVector=first), add("a", deletionVector=second)),
+        (remove("b", deletionVector=first),),
+    )
+    found = Found(store, 13, removed_after_ms=0)
+    assert [each.get("deletionVector") for each in found.actions[FileKind.ADD]] == [second]
+    assert found.tombstones == ["a", "a", "b"]
+    assert found.reader.counts.agree
+
+
+def test_what_is_added_again_replaces_what_was_there() -> None:
+    store = log_of(classic(add("a"), add("b")), (add("a", stats="new"),), (remove("b"),), (add("b", stats="back"),))
+    found = Found(store, 13, removed_after_ms=0)
+    assert sorted((each["path"], each["stats"]) for each in found.actions[FileKind.ADD]) == [
+        ("a", "new"),
+        ("b", "back"),
+    ]
+    assert found.tombstones == []
+    assert found.reader.counts == Counts(before=2, added=1, removed=1, live=2)
+
+
+@pytest.mark.parametrize("tail", [(remove("x"),), (add("x"), {}, remove("x"), remove("x"))])
+def test_a_removal_of_what_is_not_there_does_not_add_up(tail: Sequence[Mapping[str, Any]]) -> None:
+    store = log_of(classic(add("a")), *([each] for each in tail))
+    assert not Found(store, 10 + len(tail)).reader.counts.agree
+
+
+def test_batches_are_small_whatever_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "BATCH_ROWS", 100)
+    store = FakeStore()
+    store.put_commit(0, protocol(), metadata())
+    for version in range(1, 12):
+        store.put_commit(version, *(add(f"{version}-{number}") for number in range(95)))
+    found = Found(store, 11)
+    assert len(set(found.paths)) == 95 * 11 == found.reader.counts.live
+    assert max(found.sizes) == 100
+
+
+def test_versions_are_read_together_as_far_as_they_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "WINDOW_BYTES", 1000)
+    store = FakeStore()
+    store.put_commit(0, protocol(), metadata())
+    for version in range(1, 30):
+        store.put_commit(version, txn("a", version), *(add(f"{version}-{n}") for n in range(20 if version == 7 else 0)))
+    log = run(log_at(store, 29))
+    windows = list(live._windows(log.tail))
+    assert [info for window in windows for info in window] == list(reversed(log.tail))
+    assert all(len(window) == 1 or sum(info.size_bytes for info in window) <= 1000 for window in windows)
+    assert max(map(len, windows)) == live.PARALLEL_COMMITS
+    assert Found(store, 29).reader.others.txns["a"]["version"] == 29
+
+
+def test_a_domain_that_was_removed_stays_removed() -> None:
+    def domain(name: str, removed: bool, value: str) -> dict[str, Any]:
+        return {"domainMetadata": {"domain": name, "configuration": value, "removed": removed}}
+
+    head = (protocol(), metadata(), domain("x", False, "1"), domain("y", False, "1"))
+    store = log_of(
+        {f"{10:020d}.checkpoint.parquet": parquet_checkpoint(*head)}, (domain("x", True, ""), domain("y", False, "2"))
+    )
+    domains = Found(store, 11).reader.others.domains
+    assert (domains["x"]["removed"], domains["y"]["configuration"]) == (True, "2")
+
+
+def test_an_unreadable_checkpoint_falls_back_to_the_one_before() -> None:
+    store = log_of(classic(add("a")), (add("b"),), (add("c"),))
+    store.objects[LOG + f"{12:020d}.checkpoint.parquet"] = b"damaged"
+    store.objects[LOG + "_last_checkpoint"] = json.dumps({"version": 12, "size": 1}).encode()
+    assert Found(store, 12).paths == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda store: store.objects.pop(LOG + f"{11:020d}.json"),
+        lambda store: store.objects.update({LOG + f"{11:020d}.json": b'{"add":{}}'}),
+        lambda store: store.objects.update({LOG + f"{11:020d}.json": b'{"add":{"path":"a","size":"large"}}'}),
+        lambda store: store.objects.update({LOG + f"{11:020d}.json": b'{"add":{"path":"a","tags":[]}}'}),
+        lambda store: store.objects.update({LOG + f"{11:020d}.json": b"no JSON"}),
+        lambda store: store.objects.pop(LOG + "_sidecars/one.parquet"),
+        lambda store: store.objects.update({LOG + "_sidecars/one.parquet": b"x" * 100}),
+    ],
+)
+def test_what_cannot_be_read_is_loud(damage: Any) -> None:
+    store = log_of(v2_json(add("a"), add("b")), (add("c"),), (add("d"),))
+    damage(store)
+    with pytest.raises(CorruptState, match=r"restore|repair"):
+        Found(store, 12)
+
+
+def test_a_version_that_goes_after_the_listing_is_loud() -> None:
+    store = log_of(classic(add("a")), (add("b"),))
+    log = run(log_at(store, 11))
+    del store.objects[LOG + f"{11:020d}.json"]
+
+    async def read() -> None:
+        async for _ in LiveFiles(store, log).read():
+            pass
+
+    with pytest.raises(CorruptState, match="listed and is missing"):
+        run(read())
+
+
+PARSED = pa.array([None, {"numRecords": 1}], pa.struct([("numRecords", pa.int64())]))
+
+
+def with_parsed(*texts: str | None) -> bytes:
+    """A sidecar whose statistics are parsed, and whose texts are `texts`; without the field where there are none."""
+    rows = [{**add(f"f{number}")["add"], "stats": text} for number, text in enumerate(texts or (None, None))]
+    found = from_dicts(FileKind.ADD, rows).rows
+    names = [field.name for field in ADD if texts or field.name != "stats"]
+    fields = [*(found.field(name) for name in names), PARSED]
+    column = pa.StructArray.from_arrays(fields, names=[*names, "stats_parsed"])
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"add": column}), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("texts", "lost"),
+    [((), True), ((None, None), True), ((None, "{}"), False), (("{}", "{}"), False)],
+    ids=["no texts at all", "texts are null", "as many texts", "more texts"],
+)
+def test_statistics_that_are_only_parsed_are_noticed(texts: Sequence[str | None], lost: bool) -> None:
+    files = classic_name(add("x"))
+    files["_sidecars/one.parquet"] = with_parsed(*texts)
+    found = Found(log_of(files), 10)
+    assert found.paths == ["f0", "f1"]
+    assert found.reader.statistics_lost is lost
+
+
+def test_only_the_columns_that_are_wanted_are_fetched() -> None:
+    noise = pa.array([random.Random(number).randbytes(1_000_000) for number in range(2)])
+    files = {**classic_name(add("x")), "_sidecars/one.parquet": parquet(add("a"), add("b"), noise=noise)}
+    store = log_of(files)
+    assert Found(store, 10).paths == ["a", "b"]
+    assert store.bytes_read < 500_000
+
+
+def test_lines_backwards() -> None:
+    for body in (b"", b"\n", b"a", b"a\n", b"a\nb", b"a\n\n b \nc\n"):
+        assert list(lines_backwards(body)) == [line for line in body.splitlines() if line.strip()][::-1]
+
+
+def test_the_types_have_every_field_that_must_survive() -> None:
+    assert {field.name for field in ADD} >= WHOLE["add"].keys()
+    assert {field.name for field in REMOVE} >= {"extendedFileMetadata", "partitionValues", "size", "deletionVector"}
