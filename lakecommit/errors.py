@@ -100,6 +100,13 @@ class Overtaken(LakecommitError):
     explained = True
 
 
+class ConflictingWrite(LakecommitError):
+    """Others have changed what a write would replace; nothing was committed, and it has to be run again."""
+
+    entry = "conflicting-write"
+    explained = True
+
+
 class CommitFailed(LakecommitError):
     """A commit did not happen, or may not have; what was staged is kept, and it is safe to run it again."""
 

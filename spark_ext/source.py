@@ -46,12 +46,7 @@ class LakecommitDataSource(DataSource):
 
     @sentence_first("planning a write")
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        if overwrite:
-            raise InvalidInput(
-                'mode("overwrite") is not available with format("lakecommit"); use mode("append"), or overwrite with '
-                'format("delta"): both write the same table'
-            )
-        return BatchWriter(dict(self.options), schema.json())
+        return BatchWriter(dict(self.options), schema.json(), overwrite=overwrite)
 
     @sentence_first("planning a write")
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 (Spark's name)

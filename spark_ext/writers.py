@@ -38,12 +38,14 @@ class TaskMessage(WriterCommitMessage):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    def __init__(self, options: Mapping[str, str], schema: str) -> None:
+    def __init__(self, options: Mapping[str, str], schema: str, *, overwrite: bool) -> None:
         self._schema = schema
+        self._overwrite = overwrite
         self._options = everywhere(options)
         self._query = QueryId(f"{BATCH_PREFIX}{uuid.uuid4()}")
         with sentence_first(f"planning {self}"):
-            self._planned = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=False)).answer
+            request = Request(Verb.PLAN, self._options, schema, streaming=False, overwrite=overwrite)
+            self._planned = committer_link.submit(request).answer
             # What the session says when the write is committed may be meant for another one.
             self._options |= txn_options(parse_options(self._options, streaming=False, defaults=self._planned.defaults))
 
@@ -87,6 +89,8 @@ class BatchWriter(DataSourceArrowWriter):
             query=self._query,
             reports=_reports(messages),
             execution=next(executions, ""),
+            overwrite=self._overwrite,
+            read_version=self._planned.version,
         )
 
 

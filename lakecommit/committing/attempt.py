@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from lakecommit.errors import CommitFailed
-from lakecommit.formats.base import Committed, TableState
+from lakecommit.errors import CommitFailed, ConflictingWrite
+from lakecommit.formats.base import Committed, Conflict, TableState
 from lakecommit.formats.change import Change
 from lakecommit.progress.table import TableView
 from lakecommit.storage.counting import counted_requests
@@ -38,7 +38,8 @@ async def commit(
     """Tries what `make` makes of the table until it is there; None where there is nothing to commit, or nothing left.
 
     `turn` is held for each try and let go between two of them. `seen` is called within it, after `view` has moved on.
-    Raises what `make` raises, and `CommitFailed` where others were always faster.
+    Raises what `make` raises, `ConflictingWrite` where others have changed what the change rests on, and
+    `CommitFailed` where others were always faster.
     """
     requests = 0
     for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -54,6 +55,11 @@ async def commit(
             seen()
         if isinstance(outcome, Committed):
             return Landed(outcome.state, attempt, requests)
+        if isinstance(outcome, Conflict):
+            raise ConflictingWrite(
+                f"{view.location} was changed while the write ran: {outcome.reason}; nothing was committed: run the "
+                "write again"
+            )
     raise CommitFailed(
         f"{MAX_ATTEMPTS} versions of {view.location} in a row were taken by other writers; what is staged is kept: "
         "run the query again when the table is less busy"

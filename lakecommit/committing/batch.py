@@ -7,7 +7,7 @@ from dataclasses import replace
 from lakecommit.committing.attempt import Landed, commit
 from lakecommit.committing.changes import batch_change
 from lakecommit.errors import ContradictoryState, Overtaken, TableMadeAnew
-from lakecommit.formats.change import Change
+from lakecommit.formats.change import Change, Selection
 from lakecommit.model import Pending
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.settings import TableSettings, Txn
@@ -33,8 +33,10 @@ async def commit_batch(
     table = queries.table
     # Names of files that versions removed which were in the way.
     compacted: set[str] = set()
+    selection: Selection | None = None
 
     async def make() -> Change | None:
+        nonlocal selection
         if table.state is None:
             await reader.look_anew()
         await table.create_if_missing(schema, settings)
@@ -48,14 +50,22 @@ async def commit_batch(
                 return None
         await table.see_vacuums([left])
         await reader.presence.check_batch(table.known, left)
-        return batch_change(left, settings, txn)
+        if settings.replaces is not None and selection is None:
+            # Once, whatever comes between: rows that somebody adds meanwhile were seen by nobody.
+            version = settings.replaces.version or 0
+            selection = await table_format.select(table.known, version, settings.replaces.scope, pending.files)
+        return batch_change(left, settings, txn, selection)
 
     def seen() -> None:
         # The table has moved on; what is remembered of queries must not stay behind.
         queries.see_marks()
         compacted.update(table.known.compacted)
 
-    landed = await commit(table, reader.turn, make, seen)
+    try:
+        landed = await commit(table, reader.turn, make, seen)
+    finally:
+        if selection is not None:
+            selection.close()
     return landed or Landed(table.known, 1, 0)
 
 

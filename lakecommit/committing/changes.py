@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakecommit.formats.change import Change, Held, Kind, RestsOn
+from lakecommit.formats.change import Change, Held, Kind, RestsOn, Selection
 from lakecommit.model import Pending, own_mark_id
 from lakecommit.progress.observer import Part
 from lakecommit.progress.settings import TableSettings, Txn
@@ -26,14 +26,18 @@ def stream_change(change_id: str, parts: Sequence[Part], user_metadata: str | No
     )
 
 
-def batch_change(pending: Pending, settings: TableSettings, txn: Txn | None) -> Change:
+def batch_change(
+    pending: Pending, settings: TableSettings, txn: Txn | None, removes: Selection | None = None
+) -> Change:
     """The one version of a batch write, which is known by the write's id."""
     return Change(
         id=pending.query,
-        kind=Kind.APPEND_BATCH,
+        kind=Kind.APPEND_BATCH if settings.replaces is None else Kind.REPLACE_BATCH,
         adds=pending.files,
         marks=() if txn is None else ((txn.application_id, txn.version),),
-        rests_on=_rests_on(settings.blind),
+        rests_on=_rests_on(settings.blind and settings.replaces is None),
+        scope=None if settings.replaces is None else settings.replaces.scope,
+        removes=removes,
         partition_columns=settings.partition_columns or (),
         user_metadata=settings.user_metadata,
     )

@@ -45,11 +45,13 @@ _log = logging.getLogger("lakecommit.committing")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """`done` is, for each query, the newest epoch that its tasks need not write; `skip` says that a batch is done."""
+    """`done` is, for each query, the newest epoch that its tasks need not write; `skip` says that a batch is done.
+    `version` is that of the table; None where there is none yet."""
 
     plan: WritePlan
     done: Mapping[QueryId, Epoch]
     skip: bool = False
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,8 @@ class TableCommitter:
     def _planned(self, schema: str, settings: TableSettings, txn: Txn | None) -> Planned:
         plan = self._table.plan(schema, settings)
         skip = txn is not None and self._table.has_reached(txn)
-        return Planned(plan, done_epochs(self._queries.progress.values()), skip)
+        version = None if self._table.state is None else self._table.state.version
+        return Planned(plan, done_epochs(self._queries.progress.values()), skip, version)
 
     async def commit_epoch(
         self,
@@ -264,7 +267,8 @@ class TableCommitter:
     ) -> int | None:
         """Commits a batch write as one snapshot, known by the write's id. None where it was skipped.
 
-        Raises `Overtaken` where its `txnVersion` was reached, or it was fenced off, after it began.
+        Raises `Overtaken` where its `txnVersion` was reached, or it was fenced off, after it began, and
+        `ConflictingWrite` where others have changed what it replaces.
         """
         if reports and all(report is not None and report.skipped for report in reports):
             return None

@@ -7,7 +7,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from lakecommit.formats.base import Committed, Moved, TableFormat, TableState
+from lakecommit.formats.base import Committed, Conflict, Moved, TableFormat, TableState
 from lakecommit.formats.change import Change
 from lakecommit.formats.registry import open_format
 from lakecommit.model import OWN_MARK_PREFIX
@@ -34,7 +34,7 @@ class _Holding:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._format, name)
 
-    async def commit(self, state: TableState, change: Change) -> Committed | Moved:
+    async def commit(self, state: TableState, change: Change) -> Committed | Moved | Conflict:
         if any(mark >= self._epoch for name, mark in change.marks if name.startswith(OWN_MARK_PREFIX)):
             await asyncio.Event().wait()
         return await self._format.commit(state, change)

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from lakecommit.errors import TableMadeAnew
-from lakecommit.formats.change import Change, EpochRun
-from lakecommit.model import AttemptId, Epoch, Marks, QueryId, own_mark_id
+from lakecommit.formats.change import Change, EpochRun, Scope, Selection
+from lakecommit.model import AttemptId, DataFile, Epoch, Marks, QueryId, own_mark_id
 from lakecommit.storage.base import Create, Get, GetRange, List
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
@@ -162,6 +162,15 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """Others have changed what the change rests on, as `reason` says; nothing of it is in the table, nor can it be.
+    `state` is what the table is now."""
+
+    state: TableState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LogAttempts:
     """Attempts of which the table's log names a file. `whole` says that the log goes back to its beginning."""
 
@@ -265,12 +274,20 @@ class PlanWrite(Located, Protocol):
 
 
 class Commit(Located, Protocol):
-    async def commit(self, state: TableState, change: Change) -> Committed | Moved:
+    async def select(self, state: TableState, version: int, scope: Scope, adds: Sequence[DataFile]) -> Selection:
+        """The files that a write has to remove which replaces `scope` as it was at `version`, and adds `adds`.
+
+        Precondition: `version` is not after `state`. A change that removes them rests on that version: `commit` answers
+        `Conflict` where others have changed since then what is in the scope. Raises `InvalidInput` where the table
+        cannot be replaced so, or where a file of `adds` is outside of the scope.
+        """
+
+    async def commit(self, state: TableState, change: Change) -> Committed | Moved | Conflict:
         """Tries to make `change` the version after `state`, once; an unknown outcome is resolved by looking.
 
         Precondition: every mark is beyond the one in `state`, or equal to it where it is kept; anything else is a bug
         of the caller and raises `ValueError`. Postcondition: on `Committed` the change is in the table exactly once, on
-        `Moved` it is not in it.
+        `Moved` and `Conflict` it is not in it. Only a change that removes files can conflict.
         """
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Protocol
 
 from lakecommit.model import DataFile, Epoch, QueryId
 
@@ -15,24 +16,50 @@ EpochRun = tuple[Epoch, Epoch]
 
 
 class Kind(Enum):
-    """What a version is for: a format names it for people, and may keep rules for it. What replaces rows or files joins
-    here: replace, replace where, dynamic, complete, compact."""
+    """What a version is for: a format names it for people, and may keep rules for it."""
 
     APPEND_EPOCHS = auto()
     """Epochs of streams, for the first time or again."""
     APPEND_BATCH = auto()
     """The rows of one batch write."""
+    REPLACE_BATCH = auto()
+    """The same, in the place of what the table has within the write's scope."""
     FENCE = auto()
     """Marks alone: what is up to them and in no version is given up."""
 
 
 class RestsOn(Enum):
-    """What of the table the rows of a change were made from. Files that were read, or a predicate, join here."""
+    """What of the table the rows of a change were made from."""
 
     NOTHING = auto()
     """It is known that the table was not read."""
     UNKNOWN = auto()
     """It may have been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What of a table a write replaces: all of it, the partitions that it writes to (`dynamic`), or those for whose
+    values `where` is true."""
+
+    dynamic: bool = False
+    where: str | None = None
+
+
+class Selection(Protocol):
+    """The files that a table has at one version within a scope, for a change that removes them.
+
+    There may be many, so that they are on local disk until it is closed. What they are is known to the format alone.
+    """
+
+    @property
+    def files(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def close(self) -> None:
+        """Lets go of local disk. Again is harmless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +104,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Everything that one version changes. What it removes, and a change of the schema, join `adds`.
+    """Everything that one version changes.
 
     `id` tells the version from all others: a committer that has lost the answer to its creation recognises it by that.
     `marks` are (application id, version) pairs to set with it. `kept_marks` are reached already and set once more, so
-    that they still hold if the versions that set them are written over. `partition_columns` are those that a batch
-    write has named, for people alone.
+    that they still hold if the versions that set them are written over. `removes` is what goes with the same version,
+    and `scope` what that was selected by. `partition_columns` are those that a batch write has named, for people alone.
     """
 
     id: str
@@ -92,6 +119,8 @@ class Change:
     kept_marks: tuple[tuple[str, int], ...] = ()
     rests_on: RestsOn = RestsOn.UNKNOWN
     holds: tuple[Held, ...] = ()
+    scope: Scope | None = None
+    removes: Selection | None = None
     partition_columns: tuple[str, ...] = ()
     user_metadata: str | None = None
 

@@ -127,6 +127,35 @@ class Options:
         values="a whole number from 0 to 2^63-1",
         help="The version that this write takes `txnAppId` to.",
     )
+    replace_where: str | None = option(
+        "replaceWhere",
+        Applies.BATCH,
+        some_text,
+        values="a condition on partition columns such as day = '2026-01-01'",
+        help=(
+            'With mode("overwrite"): only partitions for which this is true are replaced, and every row that is '
+            "written has to be in one of them."
+        ),
+    )
+    dynamic_overwrite: bool = option(
+        "partitionOverwriteMode",
+        Applies.BATCH,
+        one_of(static=False, dynamic=True),
+        default="static",
+        values="static or dynamic",
+        help='With mode("overwrite"): dynamic replaces only the partitions that rows are written to.',
+    )
+    read_version: int | None = option(
+        "readVersion",
+        Applies.BATCH,
+        between(whole_number, 0, MAX_TXN_VERSION),
+        unset="the version when the write is planned",
+        values="a version of the table",
+        help=(
+            'With mode("overwrite"): the version that the rows were made from. What others have changed since then of '
+            "that which would be replaced makes the write fail."
+        ),
+    )
     user_metadata: str | None = option(
         "userMetadata",
         Applies.BOTH,
@@ -260,10 +289,8 @@ _READING = "it is for reading, and lakecommit only writes; leave it out"
 LATER: Mapping[str, str] = {
     "mergeSchema": "add the new columns to the table first, or leave them out of the data",
     "overwriteSchema": _OVERWRITING,
-    "replaceWhere": _OVERWRITING,
     "replaceOn": _OVERWRITING,
     "replaceUsing": _OVERWRITING,
-    "partitionOverwriteMode": _OVERWRITING,
     "dataChange": "every write counts as a change of data; leave it out",
     "optimizeWrite": "repartition the data before the write instead",
     "autoCompact": "run OPTIMIZE with delta-spark instead",

@@ -138,6 +138,10 @@ def _refuse_contradictions(options: Options, given: Mapping[str, str]) -> None:
     if (options.txn_app_id is None) != (options.txn_version is None):
         missing = "txnAppId" if options.txn_app_id is None else "txnVersion"
         raise InvalidInput(f"options txnAppId and txnVersion only work together; give {missing}, too")
+    if options.replace_where is not None and options.dynamic_overwrite:
+        raise InvalidInput(
+            "options replaceWhere and partitionOverwriteMode=dynamic contradict each other; leave one out"
+        )
     # A session's default delay is for those of its queries that have event times.
     if "watermarkDelay" in given and options.event_time_column is None:
         raise InvalidInput(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 _SIZE = re.compile(r"([0-9]+)\s*([a-z]*)")
 # As in Spark, `k`, `kb` and `KiB` are all 1024 bytes.
@@ -28,6 +29,8 @@ _DURATION_UNITS_MS: dict[str, int] = {
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]*[^`,\s]))\s*(,|\Z)")
+
+T = TypeVar("T")
 
 
 def size_bytes(text: str) -> int:
@@ -105,10 +108,10 @@ def some_text(text: str) -> str:
     return text
 
 
-def one_of(**names: str) -> Callable[[str], str]:
+def one_of(**names: T) -> Callable[[str], T]:
     """Reads one of `names`, in any case, as what it stands for."""
 
-    def read(text: str) -> str:
+    def read(text: str) -> T:
         if text.strip().lower() not in names:
             raise ValueError(text)
         return names[text.strip().lower()]

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lakecommit.formats.change import Scope
 from lakecommit.model import Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What a batch write replaces, as it was at `version`: the one that its rows may rest on. None where there was no
+    table yet."""
+
+    scope: Scope
+    version: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +23,7 @@ class TableSettings:
     """What a writer asks of the table besides its rows.
 
     `given_up` are epochs whose files are left out for good. `blind` says that it is known not to have read the table.
+    `replaces` is None for an append.
     """
 
     partition_columns: tuple[str, ...] | None
@@ -24,6 +35,7 @@ class TableSettings:
     query_name: str | None = None
     given_up: frozenset[Epoch] = frozenset()
     blind: bool = False
+    replaces: Replacement | None = None
 
 
 @dataclass(frozen=True, slots=True)

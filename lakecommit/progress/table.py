@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakecommit.errors import ContradictoryState, SchemaMismatch
-from lakecommit.formats.base import Commit, Committed, Moved, Open, PlanWrite, TableState, Testify, WritePlan, marks_of
+from lakecommit.formats.base import (
+    Commit,
+    Committed,
+    Conflict,
+    Moved,
+    Open,
+    PlanWrite,
+    TableState,
+    Testify,
+    WritePlan,
+    marks_of,
+)
 from lakecommit.formats.change import Change
 from lakecommit.model import Epoch, Marks, Pending, QueryId, Seal
 from lakecommit.progress.settings import TableSettings, Txn
@@ -43,7 +54,7 @@ class TableView:
     def location(self) -> str:
         return self._format.location
 
-    async def commit(self, change: Change) -> Committed | Moved:
+    async def commit(self, change: Change) -> Committed | Moved | Conflict:
         """Tries to make `change` the next version, once. Either way the table is known afterwards as it is then."""
         outcome = await self._format.commit(self.known, change)
         self.state = outcome.state

@@ -115,6 +115,8 @@ class BatchVersions:
         """None where nothing is: the same is there under another ETag, or somebody has compacted it before."""
         await self._reader.read_anew()
         table, pending = self._queries.table.state, batch.pending
+        if batch.settings.replaces is not None:
+            raise CommitFailed("run it again: what it would replace now is not what it replaced then")
         if table is None or pending is None:
             raise CommitFailed("run it again: it has too many files to be committed again from memory")
         named = await self._format.ever_named_files([file.path for file in pending.files])

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.committing.table import PATIENCE_MS
-from lakecommit.errors import ContradictoryState
+from lakecommit.errors import ContradictoryState, InvalidInput
+from lakecommit.formats.change import Scope
 from lakecommit.formats.registry import open_format
 from lakecommit.listening.api import CommitListener
 from lakecommit.listening.registry import Listeners
@@ -30,7 +31,7 @@ from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT
 from lakecommit.progress.pending import PendingFiles, PendingMemory
-from lakecommit.progress.settings import TableSettings, Txn
+from lakecommit.progress.settings import Replacement, TableSettings, Txn
 from lakecommit.service.table import ServedTable
 from lakecommit.service.tables import ServedTables
 from lakecommit.service.wire import Answer, Request, Verb
@@ -135,7 +136,11 @@ class Committers:
                 self._end_late(committer)
 
     async def _answer(self, committer: ServedTable, request: Request, facts: Facts, options: Options) -> Answer:
-        settings = replace(_settings(options), blind=is_apart(options.path, facts.reads))
+        settings = replace(
+            _settings(options),
+            blind=is_apart(options.path, facts.reads),
+            replaces=_replacement(options, request),
+        )
         txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
         match request.verb:
             case Verb.PLAN:
@@ -144,7 +149,13 @@ class Committers:
                     request.schema, settings, queries=queries, afresh=not request.streaming, txn=txn
                 )
                 done = {str(query): int(epoch) for query, epoch in planned.done.items()}
-                return Answer(plan=planned.plan.to_json(), done=done, skip=planned.skip, defaults=facts.options)
+                return Answer(
+                    plan=planned.plan.to_json(),
+                    done=done,
+                    skip=planned.skip,
+                    defaults=facts.options,
+                    version=planned.version,
+                )
             case Verb.COMMIT_EPOCH:
                 reports = _reports(request)
                 query = _query_of(reports, request.epoch)
@@ -303,6 +314,18 @@ def _settings(options: Options) -> TableSettings:
         event_time_column=options.event_time_column,
         watermark_delay_us=options.watermark_delay_ms * 1000,
     )
+
+
+def _replacement(options: Options, request: Request) -> Replacement | None:
+    """What the write replaces; None for an append. Raises `InvalidInput` for options that would have no effect."""
+    if not request.overwrite:
+        overwriting = {"replaceWhere": options.replace_where, "readVersion": options.read_version}
+        for name, value in overwriting.items():
+            if value is not None:
+                raise InvalidInput(f'option {name} only works with mode("overwrite"); leave it out of an append')
+        return None
+    version = request.read_version if options.read_version is None else options.read_version
+    return Replacement(Scope(options.dynamic_overwrite, options.replace_where), version)
 
 
 def _reports(request: Request) -> list[Report | None]:

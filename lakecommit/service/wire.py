@@ -23,7 +23,8 @@ class Request:
 
     `query` is set for a batch write, whose writer chose it; an epoch's query is known from its reports, each of which
     is an encoded `Report`, or b"" where Spark has none. `session` is the id that `register` gave to the Spark session,
-    and `execution` Spark's own of the batch write, "" where it is not known.
+    and `execution` Spark's own of the batch write, "" where it is not known. `overwrite` is Spark's word for a batch
+    write that replaces what is there, and `read_version` the table's version when it was planned.
     """
 
     verb: Verb
@@ -35,6 +36,8 @@ class Request:
     reports: tuple[bytes, ...] = ()
     session: str = ""
     execution: str = ""
+    overwrite: bool = False
+    read_version: int | None = None
 
     def __repr__(self) -> str:
         return f"Request({self.verb.value}, epoch={self.epoch}, reports={len(self.reports)})"
@@ -42,7 +45,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`plan` and `done` answer a plan, `version` a commit. `defaults` are options that the session sets."""
+    """`plan` and `done` answer a plan. `version` is the table's: as it was planned for, or as it was committed.
+    `defaults` are options that the session sets."""
 
     plan: str = ""
     done: Mapping[str, int] = field(default_factory=dict)
@@ -75,6 +79,8 @@ REQUEST = RecordKind(
             {"name": "reports", "type": {"type": "array", "items": "bytes"}},
             {"name": "session", "type": "string"},
             {"name": "execution", "type": "string"},
+            {"name": "overwrite", "type": "boolean"},
+            {"name": "read_version", "type": ["null", "long"]},
         ],
     },
 )

@@ -237,11 +237,13 @@ class Lake:
         return [int(path.rpartition("/")[2].partition("-")[0]) for path in adds]
 
     async def ids(self) -> list[int]:
-        """Every id in the table, read from the files that the log names."""
+        """Every id in the table, read from the files that the log names and does not remove later."""
+        actions = [action for _, action in await self.actions()]
+        removed = {action["remove"]["path"] for action in actions if "remove" in action}
         rows = []
-        for _, action in await self.actions():
-            if "add" in action:
-                body = await self.store.get(action["add"]["path"])
+        for path in (action["add"]["path"] for action in actions if "add" in action):
+            if path not in removed:
+                body = await self.store.get(path)
                 rows += pq.read_table(pa.BufferReader(body.body)).column("id").to_pylist()
         return sorted(rows)
 

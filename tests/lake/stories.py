@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+from lakecommit.formats.change import Scope
 from lakecommit.model import QueryId, Report
+from lakecommit.progress.settings import Replacement
 from lakecommit.state import codec
 from tests.formats import used
 
 from .lake import QUERY, SCHEMA, SETTINGS
+
+OVERWRITE = QueryId("bbbbbbbb-0000-0000-0000-000000000000")
+WHOLE = Scope()
 
 
 def version_path(version: int) -> str:
@@ -22,6 +28,19 @@ async def batch(table, committer, ids, txn=None, query="aaaaaaaa-0000-0000-0000-
     if planned.skip:
         report = Report(report.attempt, skipped=True)
     return await committer.commit_batch(QueryId(query), [report], schema=SCHEMA, settings=SETTINGS, txn=txn)
+
+
+async def overwrite(table, committer, ids, *, meanwhile=None, txn=None, query=OVERWRITE, scope=WHOLE) -> int | None:
+    """A batch write of one task that replaces the table; `meanwhile` happens after it was planned."""
+    settings = replace(table.settings, replaces=Replacement(scope, None))
+    planned = await committer.plan(table.schema, settings, afresh=True, txn=txn)
+    report = await table.report(planned, 0, 0, ids, query=query)
+    if planned.skip:
+        report = Report(report.attempt, skipped=True)
+    if meanwhile is not None:
+        await meanwhile()
+    settings = replace(settings, replaces=Replacement(scope, planned.version))
+    return await committer.commit_batch(query, [report], schema=table.schema, settings=settings, txn=txn)
 
 
 async def seal_less(table, epoch, ids) -> Report:

@@ -232,7 +232,7 @@ def lost_response_treated_as_failure() -> Iterator[None]:
 
     async def commit(self: Any, state: Any, change: Any) -> Any:
         number = state.version + 1
-        body = versions.append(state, change, versions.Moment(self._clock.wall_ms(), self._clock.boot_ms())).body
+        body = versions.following(state, change, versions.Moment(self._clock.wall_ms(), self._clock.boot_ms())).body
         if isinstance(await self._store.create(reading.commit_path(number), body), Unknown):
             return Moved(await reading.look(self._store, self._clock, state))
         return await real(self, state, change)

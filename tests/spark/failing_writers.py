@@ -37,7 +37,7 @@ class FailingDataSource(LakecommitDataSource):
         return "failing"
 
     def writer(self, schema, overwrite):
-        return _FailingBatchWriter(dict(self.options), schema.json())
+        return _FailingBatchWriter(dict(self.options), schema.json(), overwrite=overwrite)
 
     def streamWriter(self, schema, overwrite):  # noqa: N802 (Spark's name)
         return _FailingStreamWriter(dict(self.options), schema.json(), plans=not self._pickled)

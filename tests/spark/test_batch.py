@@ -152,7 +152,7 @@ def test_a_new_table_with_column_mapping(spark, tmp_path, mode):
     assert sorted(map(tuple, read.collect())) == sorted([(i, f"n{i}") for i in range(20)] * 2)
 
 
-@pytest.mark.parametrize("mode", ["overwrite", "error", "ignore"])
+@pytest.mark.parametrize("mode", ["error", "ignore"])
 def test_other_modes_are_a_clear_error(spark, tmp_path, mode):
     with pytest.raises(Exception, match=r"append|Append"):
         spark.range(3).write.format("lakecommit").mode(mode).save(str(tmp_path / "orders"))

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from lakecommit.clock import Clock, Moment
-from lakecommit.errors import ContradictoryState, SchemaMismatch
+from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch
 from lakecommit.formats.base import (
     NO_PROPERTIES,
     Committed,
+    Conflict,
     FormatStore,
     HistoryEntry,
     Holding,
@@ -25,13 +26,24 @@ from lakecommit.formats.base import (
     check_change,
     made_anew,
 )
-from lakecommit.formats.change import Change, runs_of
-from lakecommit.model import AttemptId, Marks, QueryId, own_mark_id
+from lakecommit.formats.change import Change, Scope, runs_of
+from lakecommit.model import AttemptId, DataFile, Marks, QueryId, own_mark_id
 from lakecommit.schema import parse
 from lakecommit.storage.base import Found, List, NotModified
 from lakecommit.storage.once import Mine, create_once
 
-from .version import LOG, TinyState, after, body_of, first_body, held_by, kind_of, path_of
+from .version import (
+    LOG,
+    TinySelection,
+    TinyState,
+    after,
+    body_of,
+    first_body,
+    held_by,
+    kind_of,
+    live_files,
+    path_of,
+)
 
 LOOK_AGAIN_MS = 10_000
 
@@ -109,9 +121,19 @@ class TinyFormat:
             raise made_anew(self.location, plan.table_id or "", state.table_id)
         self._compare(plan.schema, state)
 
-    async def commit(self, state: TableState, change: Change) -> Committed | Moved:
+    async def select(self, state: TableState, version: int, scope: Scope, adds: Sequence[DataFile]) -> TinySelection:
+        if scope != Scope():
+            raise InvalidInput("a tiny table is replaced as a whole, or not at all")
+        live = live_files((await self._all())[: version + 1])
+        return TinySelection(version, tuple(live), sum(live.values()))
+
+    async def commit(self, state: TableState, change: Change) -> Committed | Moved | Conflict:
         before = _tiny(state)
         check_change(before, change)
+        if isinstance(change.removes, TinySelection):
+            since = (await self._all())[change.removes.version + 1 : before.version + 1]
+            if any(said.get("adds") or said.get("removes") for said in since):
+                return Conflict(before, "somebody has added rows or removed some")
         if before.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
             # Somebody may have dropped the table, so that any version is free.
             before = await self._confirm(before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -48,6 +48,30 @@ class TinyState:
         return self.mark_times.get(application_id)
 
 
+@dataclass(frozen=True, slots=True)
+class TinySelection:
+    version: int
+    paths: tuple[str, ...]
+    size_bytes: int
+
+    @property
+    def files(self) -> int:
+        return len(self.paths)
+
+    def close(self) -> None:
+        pass
+
+
+def live_files(said: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The files that are left after all these versions, with their sizes."""
+    live: dict[str, int] = {}
+    for version in said:
+        for path in version.get("removes", ()):
+            live.pop(path, None)
+        live.update({file["path"]: file["size_bytes"] for file in version.get("adds", ())})
+    return live
+
+
 def path_of(version: int) -> str:
     return f"{LOG}/{version:020d}"
 
@@ -64,6 +88,7 @@ def body_of(change: Change, now: Moment) -> bytes:
             "at_ms": now.wall_ms,
             "blind": change.rests_on is RestsOn.NOTHING,
             "adds": [asdict(file) for file in change.adds],
+            "removes": list(change.removes.paths) if isinstance(change.removes, TinySelection) else [],
             "marks": [list(mark) for mark in (*change.marks, *change.kept_marks)],
             "kept": [application_id for application_id, _ in change.kept_marks],
             "holds": [asdict(each) for each in change.holds],

@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakecommit.formats.change import Change, Held, Kind, RestsOn, runs_of
+from lakecommit.formats.change import Change, Held, Kind, RestsOn, Scope, runs_of
 from lakecommit.model import Epoch, QueryId
 
-_OPERATIONS = {Kind.APPEND_EPOCHS: "STREAMING UPDATE", Kind.APPEND_BATCH: "WRITE", Kind.FENCE: "FENCE"}
+_OPERATIONS = {
+    Kind.APPEND_EPOCHS: "STREAMING UPDATE",
+    Kind.APPEND_BATCH: "WRITE",
+    Kind.REPLACE_BATCH: "WRITE",
+    Kind.FENCE: "FENCE",
+}
 
 
 def described(change: Change, read_version: int) -> dict[str, Any]:
@@ -87,9 +92,10 @@ def _run(found: Any) -> tuple[Epoch, Epoch]:
 def _parameters(change: Change) -> dict[str, str]:
     if change.kind is Kind.FENCE:
         return {}
-    if change.kind is Kind.APPEND_BATCH:
+    if change.kind in (Kind.APPEND_BATCH, Kind.REPLACE_BATCH):
         columns = ",".join(f'"{name}"' for name in change.partition_columns)
-        return {"mode": "Append", "partitionBy": f"[{columns}]"}
+        mode = "Append" if change.kind is Kind.APPEND_BATCH else "Overwrite"
+        return {"mode": mode, "partitionBy": f"[{columns}]", **_scope(change.scope)}
     return {
         "outputMode": "Append",
         "queryId": ",".join(each.query for each in change.holds),
@@ -97,10 +103,20 @@ def _parameters(change: Change) -> dict[str, str]:
     }
 
 
+def _scope(scope: Scope | None) -> dict[str, str]:
+    if scope is None:
+        return {}
+    if scope.where is not None:
+        return {"predicate": scope.where}
+    return {"isDynamicPartitionOverwrite": "true"} if scope.dynamic else {}
+
+
 def _metrics(change: Change) -> dict[str, str]:
     added = str(len(change.adds))
     streamed = change.kind is Kind.APPEND_EPOCHS
     files = {"numRemovedFiles": "0", "numAddedFiles": added} if streamed else {"numFiles": added}
+    if change.removes is not None:
+        files |= {"numRemovedFiles": str(change.removes.files), "numRemovedBytes": str(change.removes.size_bytes)}
     rows = sum(file.rows for file in change.adds)
     size = sum(file.size_bytes for file in change.adds)
     return {**files, "numOutputRows": str(rows), "numOutputBytes": str(size)}

@@ -1,4 +1,4 @@
-"""Delta as a table format: opens, creates, plans and commits blind appends with one conditional PUT each."""
+"""Delta as a table format: opens, creates, plans, and commits changes with one conditional PUT each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from lakecommit.errors import ContradictoryState, SchemaMismatch, StoreError
 from lakecommit.formats.base import (
     NO_PROPERTIES,
     Committed,
+    Conflict,
     FormatStore,
     HistoryEntry,
     Holding,
@@ -21,7 +22,7 @@ from lakecommit.formats.base import (
     WritePlan,
     made_anew,
 )
-from lakecommit.formats.change import Change
+from lakecommit.formats.change import Change, Scope
 from lakecommit.formats.delta.log import reading
 from lakecommit.formats.delta.log.evidence import (
     attempts_in_log,
@@ -41,8 +42,10 @@ from lakecommit.formats.delta.schema.protocol import column_mapping_mode, featur
 from lakecommit.formats.delta.schema.statistics import stats_columns
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, of_delta
 from lakecommit.formats.delta.write import version as versions
+from lakecommit.formats.delta.write.conflicts import find_conflict
 from lakecommit.formats.delta.write.creation import new_table
-from lakecommit.model import AttemptId, Marks, QueryId
+from lakecommit.formats.delta.write.selection import DeltaSelection, select, selected
+from lakecommit.model import AttemptId, DataFile, Marks, QueryId
 from lakecommit.schema import Struct, parse, to_json
 from lakecommit.storage.base import Found, List
 from lakecommit.storage.local import abandoned_halves, remove_halves
@@ -170,7 +173,12 @@ class DeltaFormat:
                 + "; ".join(problems)
             )
 
-    async def commit(self, state: TableState, change: Change) -> Committed | Moved:
+    async def select(self, state: TableState, version: int, scope: Scope, adds: Sequence[DataFile]) -> DeltaSelection:
+        state = of_delta(state)
+        self._refuse_unsupported(state)
+        return await select(self._store, state, version, scope, adds, self._clock.wall_ms())
+
+    async def commit(self, state: TableState, change: Change) -> Committed | Moved | Conflict:
         """Tries to make `change` the version after `state`, once.
 
         Create-if-absent is no fence where somebody deletes: of a recreated table, or a log cleaned up meanwhile, the
@@ -188,8 +196,10 @@ class DeltaFormat:
             if (confirmed.version, confirmed.digest) != (state.version, state.digest):
                 return Moved(confirmed)
             state = confirmed
+        if change.removes is not None and (reason := await find_conflict(self._store, state, selected(change))):
+            return Conflict(state, reason)
         now = Moment.of(self._clock)
-        version = versions.append(state, change, now)
+        version = versions.following(state, change, now)
         path = commit_path(version.state.version)
         outcome = await create_once(self._store, path, version.body, clock=self._clock, random=self._random)
         if isinstance(outcome, Mine):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
@@ -161,8 +162,15 @@ def follow(state: DeltaState, found: Found, looked: Moment) -> DeltaState:
 
 def parse_commit(version: int, body: bytes) -> Actions:
     """Reads a commit file. Raises `CorruptState` where it is none."""
-    try:
+    with damage_in(version):
         return parse_lines(body)
+
+
+@contextmanager
+def damage_in(version: int) -> Iterator[None]:
+    """While the commit of `version` is read: raises `CorruptState` where it is none."""
+    try:
+        yield
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptState(
             f"{commit_path(version)} is damaged: {error}; restore it, or repair the table with the tool that wrote it"

@@ -16,6 +16,7 @@ from lakecommit.formats.delta.log.actions import ROW_TRACKING_DOMAIN, encode, pa
 from lakecommit.formats.delta.log.replay import digest_of
 from lakecommit.formats.delta.schema.protocol import assigns_row_ids, has_in_commit_timestamps
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
+from lakecommit.formats.delta.write.selection import selected
 from lakecommit.model import DataFile
 
 try:
@@ -32,8 +33,9 @@ class Version:
     state: DeltaState
 
 
-def append(state: DeltaState, change: Change, now: Moment) -> Version:
-    """The version after `state` that adds the change's files and moves its marks. Raises what `check_change` does."""
+def following(state: DeltaState, change: Change, now: Moment) -> Version:
+    """The version after `state` that adds and removes the change's files and moves its marks. Raises what
+    `check_change` does."""
     check_change(state, change)
     number = state.version + 1
     timestamp_ms, in_commit_timestamp_ms = _timestamps(state.protocol, state.metadata, state, now)
@@ -56,19 +58,22 @@ def append(state: DeltaState, change: Change, now: Moment) -> Version:
     after = before + sum(file.rows for file in change.adds) if row_ids else before
     marks = (*change.marks, *change.kept_marks)
 
-    def actions() -> Iterator[Mapping[str, Any]]:
+    def about_the_table() -> Iterator[Mapping[str, Any]]:
         yield {"commitInfo": info}
         for application_id, mark in marks:
             yield {"txn": {"appId": application_id, "version": mark, "lastUpdated": now.wall_ms}}
         if row_ids and after > before:
             configuration = json.dumps({"rowIdHighWaterMark": after}, separators=(",", ":"))
             yield {"domainMetadata": {"domain": ROW_TRACKING_DOMAIN, "configuration": configuration, "removed": False}}
+
+    def adds() -> Iterator[Mapping[str, Any]]:
         next_row_id = before + 1
         for file in change.adds:
             yield {"add": _add(file, next_row_id if row_ids else None, number)}
             next_row_id += file.rows
 
-    body = encode(actions())
+    removes = b"" if change.removes is None else selected(change).body()
+    body = b"".join((encode(about_the_table()), removes, encode(adds())))
     return Version(
         body,
         replace(

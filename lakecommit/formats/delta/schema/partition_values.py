@@ -1,0 +1,101 @@
+"""Partition values as the log spells them, as values that can be compared: one value has many spellings. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+from lakecommit.errors import InvalidInput
+from lakecommit.formats.delta.schema.fit import decimal_parts
+from lakecommit.schema import Field, Primitive, Struct
+
+_DAY = re.compile(r"([+-]?\d{4,})-(\d{1,2})-(\d{1,2})")
+_MOMENT = re.compile(r"([+-]?\d{4,}-\d{1,2}-\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?)?(Z?)")
+# The distance that Gregorian years repeat after, so that any year has its like.
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
+
+# In the order of the table's partition columns.
+PartitionValues = tuple[Hashable, ...]
+
+
+def partition_values(fields: tuple[Field, ...], spelled: Mapping[str, str | None]) -> PartitionValues:
+    """The values of `fields`, the table's partition columns, in one file. An empty text is a null, as in Delta.
+
+    Raises `InvalidInput` where a value cannot be told from another one by its text.
+    """
+    return tuple(_value(field, spelled.get(field.physical_name)) for field in fields)
+
+
+def partition_fields(schema: Struct, partition_columns: tuple[str, ...]) -> tuple[Field, ...]:
+    by_name = {field.name: field for field in schema.fields}
+    return tuple(by_name[name] for name in partition_columns)
+
+
+def _value(field: Field, text: str | None) -> Hashable:
+    if not text:
+        return None
+    assert isinstance(field.type, Primitive), "no other column can be one of a partition"
+    name = field.type.name
+    read = _decimal if decimal_parts(name) is not None else _READ.get(name, str)
+    try:
+        return read(text)
+    except (ValueError, KeyError, InvalidOperation):
+        without_zone = name == "timestamp" and (found := _MOMENT.fullmatch(text)) is not None and not found[6]
+        why = "it does not say its time zone" if without_zone else f"it is no {name}"
+        raise InvalidInput(
+            f"the table has a partition value that cannot be compared: {field.name}={text!r}, since {why}; replace the "
+            "whole table, or use delta-spark for this write"
+        ) from None
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+def _float(text: str) -> Hashable:
+    value = float(text)
+    # All of them are one value in Spark, and none equals another in Python.
+    return "NaN" if value != value else value  # noqa: PLR0124
+
+
+def _decimal(text: str) -> Decimal:
+    return Decimal(text).normalize()
+
+
+def _days(text: str) -> int:
+    """Since 1970, in the proleptic Gregorian calendar."""
+    if (found := _DAY.fullmatch(text)) is None:
+        raise ValueError(text)
+    cycles, year = divmod(int(found[1]), _CYCLE_YEARS)
+    like = date(year + 2000, int(found[2]), int(found[3])).toordinal() - date(1970, 1, 1).toordinal()
+    return like + (cycles - 5) * _CYCLE_DAYS
+
+
+def _local_micros(text: str) -> int:
+    if (found := _MOMENT.fullmatch(text)) is None or found[6]:
+        raise ValueError(text)
+    return _micros(found)
+
+
+def _utc_micros(text: str) -> int:
+    if (found := _MOMENT.fullmatch(text)) is None or not found[6]:
+        raise ValueError(text)
+    return _micros(found)
+
+
+def _micros(found: re.Match[str]) -> int:
+    hour, minute, second = (int(found[number] or 0) for number in (2, 3, 4))
+    seconds = _days(found[1]) * 86_400 + hour * 3600 + minute * 60 + second
+    return seconds * 1_000_000 + int((found[5] or "").ljust(6, "0"))
+
+
+_READ: Mapping[str, Callable[[str], Hashable]] = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), int),
+    **dict.fromkeys(("float", "double"), _float),
+    "boolean": _boolean,
+    "date": _days,
+    "timestamp": _utc_micros,
+    "timestamp_ntz": _local_micros,
+}

@@ -1,0 +1,107 @@
+"""What a write replaces: the live files of a version within a scope, as the `remove` actions of the version to come.
+
+They are selected once, at the version that the write rests on. If they were selected anew for every try, an append that
+came between would be dropped, and nobody would have seen its rows.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from lakecommit.errors import InvalidInput
+from lakecommit.formats.change import Change, Scope
+from lakecommit.formats.delta.log.file_actions import key_of_action
+from lakecommit.formats.delta.log.live import LiveFiles, log_at
+from lakecommit.formats.delta.log.reading import LogStore
+from lakecommit.formats.delta.schema.partition_values import partition_fields, partition_values
+from lakecommit.formats.delta.state import DeltaState
+from lakecommit.model import DataFile
+from lakecommit.schema import parse
+
+# What is kept in memory of the actions; the rest is on local disk.
+IN_MEMORY_BYTES = 1024 * 1024
+
+# Whether a file with these partition values, as the log spells them, is within a scope.
+InScope = Callable[[Mapping[str, str | None]], bool]
+
+
+class DeltaSelection:
+    """`checked` is the version up to which nobody else has changed what is in scope. `rewritten` is that of the state
+    which it was made from: if a version is written over, so may be one that it was selected from."""
+
+    def __init__(self, state: DeltaState, version: int, in_scope: InScope) -> None:
+        self.checked = version
+        self.rewritten = state.rewritten
+        self.in_scope = in_scope
+        self.files = 0
+        self.size_bytes = 0
+        self._lines = tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES, prefix="lakecommit-")  # noqa: SIM115
+
+    def add(self, live: Mapping[str, Any], now_ms: int) -> None:
+        self.files += 1
+        self.size_bytes += live["size"]
+        self._lines.write(json.dumps({"remove": _remove(live, now_ms)}, separators=(",", ":")).encode() + b"\n")
+
+    def body(self) -> bytes:
+        self._lines.seek(0)
+        return self._lines.read()
+
+    def has_any(self, removed: Collection[str]) -> bool:
+        """Whether a logical file of `removed` is among them."""
+        if not removed:
+            return False
+        self._lines.seek(0)
+        return any(key_of_action(json.loads(line)["remove"]) in removed for line in self._lines)
+
+    def close(self) -> None:
+        self._lines.close()
+
+
+def selected(change: Change) -> DeltaSelection:
+    """What a change removes: every selection that the caller has is one of ours."""
+    assert isinstance(change.removes, DeltaSelection)
+    return change.removes
+
+
+async def select(
+    store: LogStore, state: DeltaState, version: int, scope: Scope, adds: Sequence[DataFile], now_ms: int
+) -> DeltaSelection:
+    """The live files of `version` that are in scope. Raises `InvalidInput` where the table does not let files go, and
+    `CorruptState` where its log no longer leads to `version`."""
+    if state.metadata.flag("delta.appendOnly"):
+        raise InvalidInput(
+            f"{store.location} has delta.appendOnly=true, so that nothing in it may be replaced; append to it, or set "
+            "the property to false"
+        )
+    selection = DeltaSelection(state, version, _in_scope(state, scope, adds))
+    try:
+        async for found in LiveFiles(store, await log_at(store, version)).read():
+            for live in found.to_dicts():
+                if selection.in_scope(live["partitionValues"]):
+                    selection.add(live, now_ms)
+    except BaseException:
+        selection.close()
+        raise
+    return selection
+
+
+def _in_scope(state: DeltaState, scope: Scope, adds: Sequence[DataFile]) -> InScope:
+    fields = partition_fields(parse(state.metadata.schema_string), state.metadata.partition_columns)
+    if not scope.dynamic or not fields:
+        return lambda spelled: True
+    written = {partition_values(fields, file.partition_values) for file in adds}
+    return lambda spelled: partition_values(fields, spelled) in written
+
+
+def _remove(live: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+    kept = ("partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+    return {
+        "path": live["path"],
+        "deletionTimestamp": now_ms,
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        **{name: live[name] for name in kept if name in live},
+    }

@@ -1,0 +1,103 @@
+"""`mode("overwrite")` as Delta users know it, beside delta-spark itself: each test runs both writers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
+
+from .streams import ids
+
+pytestmark = pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
+
+
+def write(frame, table, sink: str, mode: str = "overwrite", **options) -> None:
+    frame.write.format(sink).mode(mode).options(**options).save(str(table))
+
+
+def rows(spark, table) -> list[tuple]:
+    return sorted(map(tuple, spark.read.format("delta").load(str(table)).collect()))
+
+
+def by_day(spark, *days: str, first: int = 0):
+    """A row for each of the days, with a null for an empty one."""
+    return spark.createDataFrame([(first + n, day or None) for n, day in enumerate(days)], "id long, day string")
+
+
+@pytest.fixture
+def table(spark, tmp_path):
+    """Partitioned by a column that has nulls."""
+    by_day(spark, "a", "b", "").write.format("delta").partitionBy("day").save(str(tmp_path / "orders"))
+    return tmp_path / "orders"
+
+
+def test_the_whole_table(spark, tmp_path, sink):
+    table = tmp_path / "orders"
+    write(spark.range(3), table, sink)
+    write(spark.range(3, 5), table, sink)
+    assert ids(spark, table) == [3, 4]
+    last, first = spark.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 2").collect()
+    assert last.operation == "WRITE" and last.operationParameters["mode"] == "Overwrite"
+    assert last.isBlindAppend is False and first.isBlindAppend is False
+    assert (last.operationMetrics["numOutputRows"], last.operationMetrics["numFiles"]) == ("2", "2")
+    assert last.operationMetrics["numRemovedFiles"] == first.operationMetrics["numFiles"]
+    # What was there stays to be read until a vacuum.
+    old = spark.read.format("delta").option("versionAsOf", first.version).load(str(table))
+    assert sorted(row.id for row in old.collect()) == [0, 1, 2]
+    write(spark.range(0), table, sink)
+    assert ids(spark, table) == []
+
+
+def test_the_partitions_that_are_written_to(spark, table, sink):
+    write(by_day(spark, "b", "", "c", first=10), table, sink, partitionOverwriteMode="dynamic")
+    assert rows(spark, table) == [(0, "a"), (10, "b"), (11, None), (12, "c")]
+    write(by_day(spark, "a").where("id < 0"), table, sink, partitionOverwriteMode="dynamic")
+    assert rows(spark, table) == [(0, "a"), (10, "b"), (11, None), (12, "c")]
+
+
+def test_a_repeated_txn_version_replaces_nothing(spark, table, sink):
+    write(by_day(spark, "x"), table, sink, txnAppId="job", txnVersion=4)
+    write(by_day(spark, "y"), table, sink, mode="append")
+    write(by_day(spark, "z"), table, sink, txnAppId="job", txnVersion=4)
+    assert sorted(day for _, day in rows(spark, table)) == ["x", "y"]
+
+
+def test_deletion_vectors_are_removed_with_their_files(spark, tmp_path, sink):
+    table = tmp_path / "orders"
+    spark.range(10).coalesce(1).write.format("delta").option("delta.enableDeletionVectors", "true").save(str(table))
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id < 3").collect()
+    write(spark.range(20, 22), table, sink)
+    assert ids(spark, table) == [20, 21]
+    removed = [json.loads(line)["remove"] for line in newest(table).splitlines() if '"remove"' in line]
+    assert [each["deletionVector"]["cardinality"] for each in removed] == [3]
+
+
+def newest(table) -> str:
+    return max((table / "_delta_log").glob("*.json")).read_text()
+
+
+def test_a_table_that_only_grows_is_refused(spark, tmp_path, sink):
+    table = tmp_path / "orders"
+    spark.range(2).write.format("delta").option("delta.appendOnly", "true").save(str(table))
+    with pytest.raises(Exception, match=r"(?i)append"):
+        write(spark.range(3), table, sink)
+    assert ids(spark, table) == [0, 1]
+
+
+def test_change_data_feed_shows_what_was_replaced(spark, tmp_path, sink):
+    table = tmp_path / "orders"
+    write(spark.range(2), table, sink, **{"delta.enableChangeDataFeed": "true"})
+    before = spark.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 1").collect()[0].version
+    write(spark.range(5, 6), table, sink)
+    changes = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", before + 1)
+    found = changes.load(str(table)).select("id", F.col("_change_type")).collect()
+    assert sorted(map(tuple, found)) == [(0, "delete"), (1, "delete"), (5, "insert")]
+
+
+def test_options_that_need_an_overwrite(spark, table, sink):
+    if sink == "delta":
+        pytest.skip("Delta takes them for an append and does nothing with them")
+    for name, value in (("replaceWhere", "day = 'a'"), ("readVersion", "0")):
+        with pytest.raises(Exception, match=f'lakecommit.*option {name} only works with mode\\("overwrite"\\)'):
+            write(by_day(spark, "a"), table, sink, mode="append", **{name: value})
