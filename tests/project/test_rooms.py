@@ -17,7 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         frozenset,
         (
             {"model", "errors", "clock", "schema", "commands", "epoch_ranges", "watermark"},
-            {"concurrency"},
+            {"concurrency", "expressions"},
             {"storage"},
             {"state"},
             {"formats"},
