@@ -266,6 +266,9 @@ class PlanWrite(Located, Protocol):
         Raises `SchemaMismatch` or `UnsupportedTable`.
         """
 
+    def check_scope(self, plan: WritePlan, scope: Scope) -> None:
+        """Raises `InvalidInput` where a table that is written by `plan` cannot be replaced within `scope`. No I/O."""
+
     def check(self, state: TableState, plan: WritePlan, accepted_id: str | None = None) -> None:
         """Raises `SchemaMismatch` where files written by `plan` no longer fit the table.
 

@@ -88,7 +88,10 @@ class TableView:
         return self.state
 
     def plan(self, schema: str, settings: TableSettings) -> WritePlan:
-        return self._format.plan(self.state, schema, settings.partition_columns, settings.properties)
+        plan = self._format.plan(self.state, schema, settings.partition_columns, settings.properties)
+        if settings.replaces is not None:
+            self._format.check_scope(plan, settings.replaces.scope)
+        return plan
 
     def check_plans(self, pending: Sequence[Pending], settings: TableSettings, remedy: str) -> None:
         """Raises where files that are pending no longer fit the table; `remedy` is what helps then."""

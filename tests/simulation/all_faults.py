@@ -9,6 +9,7 @@ from . import (  # noqa: F401 (they register their own)
     listening_faults,
     overwriting_faults,
     pending_faults,
+    replacing_faults,
     vacuum_faults,
 )
 from .faults import FAULTS

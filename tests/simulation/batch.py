@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from lakecommit.errors import CommitFailed, Overtaken, StoreError
+from lakecommit.errors import CommitFailed, ConflictingWrite, Overtaken, StoreError
+from lakecommit.formats.change import Scope
 from lakecommit.model import Epoch, QueryId, Report
-from lakecommit.progress.settings import Txn
+from lakecommit.progress.settings import Replacement, Txn
 from lakecommit.service.table import ServedTable
 
 from .committing import SCHEMA, SETTINGS, new_committer, tidy
@@ -24,10 +25,12 @@ DAY_MS = 24 * HOUR_MS
 
 @dataclass(slots=True)
 class BatchWork:
-    """What a user wants written. With a `txn` the same rows are tried again, and must be in at most once."""
+    """What a user wants written. With a `txn` the same rows are tried again, and must be in at most once. One that
+    `replaces` does so with the whole table."""
 
     number: int
     txn: Txn | None
+    replaces: bool = False
     tries: int = 0
     settled: bool = False
     committed: list[int] = field(default_factory=list)
@@ -56,6 +59,7 @@ class BatchWrite:
         world.count("batch writes")
         world.model.expect_batch(self.query, self._rows)
         asked = "without txn" if txn is None else f"txn {txn.application_id} {txn.version}"
+        asked += ", replaces all" if self.work.replaces else ""
         world.note(self.query, "starts", None, f"{asked}, in {self.process.name}")
         if self._driver is None:
             self.process.run(self._main(new_committer(self.process)))
@@ -68,6 +72,10 @@ class BatchWrite:
         reports: list[Report | None] = [None]
         try:
             planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=self.work.txn)
+            settings = SETTINGS
+            if self.work.replaces:
+                settings = replace(SETTINGS, replaces=Replacement(Scope(), planned.version))
+                world.model.log.rests_on[self.query] = planned.version or 0
             job = Job(self.query, Epoch(0), planned.plan, planned.skip, False)
             parts = [self._rows[:2], self._rows[2:]]
             reports = await run_job(self.process, self.executors, job, parts)
@@ -75,13 +83,18 @@ class BatchWrite:
                 await self._nap()
             world.model.batch_commit_begins(self.query)
             version = await committer.commit_batch(
-                self.query, reports, schema=SCHEMA, settings=SETTINGS, txn=self.work.txn
+                self.query, reports, schema=SCHEMA, settings=settings, txn=self.work.txn
             )
         except (TaskFailed, StoreError, CommitFailed) as error:
             # Where its fence was written over it finds its files gone.
             if isinstance(error, CommitFailed) and not (world.vacuum_on or self._was_fenced()):
                 raise
             world.note(name, "fails", None, error)
+        except ConflictingWrite as error:
+            world.note(name, "fails", None, error)
+            world.count("replacing writes that conflict")
+            if not self.work.replaces:
+                raise
         except Overtaken as error:
             world.note(name, "fails", None, error)
             world.count("batch writes overtaken")

@@ -47,7 +47,7 @@ def _check_rows(world: World, queries: list[Query], works: list[BatchWork], fore
             raise Violation(f"epochs {pending} of {query.id} are pending at the end")
     for work in works:
         _check_work(world, work)
-    lost = expected - set(log.rows)
+    lost = expected - set(log.rows) - log.replaced_rows
     if lost:
         raise Violation(f"rows are missing at the end: {sorted(lost)}")
 
@@ -57,7 +57,7 @@ def _check_work(world: World, work: BatchWork) -> None:
     log = world.model.log
     if work.txn is not None and log.mark_at(work.txn.application_id, log.version) < work.txn.version:
         raise Violation(f"batch work {work.number} is not in the table at the end")
-    if not set(work.committed) <= log.rows.keys() | log.batches.lost_rows():
+    if not set(work.committed) <= log.rows.keys() | log.batches.lost_rows() | log.replaced_rows:
         raise Violation(f"batch work {work.number} was committed and is not in the table")
 
 

@@ -37,6 +37,11 @@ class LogModel:
         self.ever_added: dict[str, int] = {}
         self.batches = BatchModel(model, world)
         self.foreign_files: set[str] = set()
+        # The version that a batch write rests on which replaces the table, the newest that changed files, and the rows
+        # that such writes have replaced.
+        self.rests_on: dict[str, int] = {}
+        self._changed = -1
+        self.replaced_rows: set[int] = set()
         # Epochs that were passed over and left out, because files of them were gone.
         self.given_up: set[tuple[str, int]] = set()
         # The actions that a checkpoint of this version holds of data files.
@@ -91,6 +96,7 @@ class LogModel:
             raise Violation(f"version {number} is created after version {self.version}")
         self.version = number
         self.bodies.append(body)
+        before, rows = set(self.live), set(self.rows)
         marks: dict[str, int] = {}
         txns: dict[str, dict[str, Any]] = {}
         adds: list[dict[str, Any]] = []
@@ -111,6 +117,9 @@ class LogModel:
                 self.metadata = action
             elif kind == "protocol":
                 self.protocol = action
+        self._check_replaced(number, before, info)
+        self.replaced_rows |= rows - self.rows.keys() if info.get("txnId") in self.rests_on else set()
+        self._changed = number if adds or before != self.live.keys() else self._changed
         self._go_back_where_nothing_is_repeated(marks, info)
         self.txns.update(txns)
         self._check_files(number, marks, adds, info, who)
@@ -120,6 +129,17 @@ class LogModel:
             self._check_runs(number, marks, info, who)
         self._move(number, marks)
         self.on_version(number)
+
+    def _check_replaced(self, number: int, before: set[str], info: dict[str, Any]) -> None:
+        """A write that replaces the table removes all that is there, and nobody has changed that since it read it."""
+        rests_on = self.rests_on.get(info.get("txnId", ""))
+        if rests_on is None:
+            return
+        self._world.count("versions that replace the table")
+        if self.live:
+            raise Violation(f"version {number} replaces the table and leaves {len(self.live)} of {len(before)} files")
+        if self._changed > rests_on:
+            raise Violation(f"version {number} rests on version {rests_on} and drops what version {self._changed} did")
 
     def version_rewritten(self, number: int, body: bytes) -> bool:
         """Somebody's PUT without a condition takes effect over a version that is there; whether that matters.

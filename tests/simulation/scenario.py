@@ -66,7 +66,7 @@ class Scenario:
         self._vacuum.schedule(span)
         for number in range(profile.batches):
             txn = Txn("app", 1 + number // 2) if world.rng.random() < 0.5 else None
-            self._works.append(BatchWork(number, txn))
+            self._works.append(BatchWork(number, txn, world.replaces(number)))
             world.loop.at(int(world.rng.random() * span), self._write_batch, self._works[-1])
         for _ in range(profile.cleaners):
             world.loop.at(int(world.rng.random() ** 2 * 60 * HOUR_MS), self._clean)

@@ -17,6 +17,8 @@ from .store import Objects
 from .trace import Trace
 from .violations import Violation
 
+REPLACING_SEEDS = 0.3
+
 
 class World:
     def __init__(self, seed: int, table_format: str = "delta") -> None:
@@ -48,6 +50,14 @@ class World:
         self._slow = self.profile.slow
         for trouble in self.profile.troubles:
             self.count(f"seeds with: {trouble}")
+
+    def replaces(self, number: int) -> bool:
+        """Whether this batch write replaces the table. The dice are others, so that all other seeds stay what they are.
+
+        What nobody can tell after a version was written over is not asked of writes that replace.
+        """
+        rng = Random(f"replacing {self.seed}")
+        return not self.profile.overwrites and rng.random() < REPLACING_SEEDS and (number + rng.randrange(2)) % 2 == 0
 
     def calm(self) -> None:
         """From here on nothing goes wrong any more; what sleeps still sleeps, and what was sent may still land."""

@@ -56,6 +56,18 @@ def test_the_partitions_that_are_written_to(spark, table, sink):
     assert rows(spark, table) == [(0, "a"), (10, "b"), (11, None), (12, "c")]
 
 
+def test_the_partitions_that_match_a_condition(spark, table, sink):
+    write(by_day(spark, "b", "b", first=10), table, sink, replaceWhere="day = 'b'")
+    assert rows(spark, table) == [(0, "a"), (2, None), (10, "b"), (11, "b")]
+    last = spark.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 1").collect()[0]
+    assert "day" in last.operationParameters["predicate"] and last.operationParameters["mode"] == "Overwrite"
+    with pytest.raises(Exception, match=r"(?s)replaceWhere|DELTA_REPLACE_WHERE_MISMATCH"):
+        write(by_day(spark, "a", "b"), table, sink, replaceWhere="day = 'b'")
+    with pytest.raises(Exception, match="nowhere"):
+        write(by_day(spark, "b"), table, sink, replaceWhere="nowhere = 'b'")
+    assert rows(spark, table) == [(0, "a"), (2, None), (10, "b"), (11, "b")]
+
+
 def test_a_repeated_txn_version_replaces_nothing(spark, table, sink):
     write(by_day(spark, "x"), table, sink, txnAppId="job", txnVersion=4)
     write(by_day(spark, "y"), table, sink, mode="append")

@@ -116,14 +116,16 @@ class TinyFormat:
         whole = len(parse(schema).fields) == len(parse(state.schema).fields)
         return WritePlan(state.schema if whole else schema, state.partition_columns, (), state.table_id)
 
+    def check_scope(self, plan: WritePlan, scope: Scope) -> None:
+        if scope != Scope():
+            raise InvalidInput("a tiny table is replaced as a whole, or not at all")
+
     def check(self, state: TableState, plan: WritePlan, accepted_id: str | None = None) -> None:
         if plan.table_id not in (None, state.table_id) and accepted_id != state.table_id:
             raise made_anew(self.location, plan.table_id or "", state.table_id)
         self._compare(plan.schema, state)
 
     async def select(self, state: TableState, version: int, scope: Scope, adds: Sequence[DataFile]) -> TinySelection:
-        if scope != Scope():
-            raise InvalidInput("a tiny table is replaced as a whole, or not at all")
         live = live_files((await self._all())[: version + 1])
         return TinySelection(version, tuple(live), sum(live.values()))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from lakecommit.errors import InvalidInput
@@ -16,16 +16,13 @@ from lakecommit.formats.change import Change, Scope
 from lakecommit.formats.delta.log.file_actions import key_of_action
 from lakecommit.formats.delta.log.live import LiveFiles, log_at
 from lakecommit.formats.delta.log.reading import LogStore
-from lakecommit.formats.delta.schema.partition_values import partition_fields, partition_values
 from lakecommit.formats.delta.state import DeltaState
+from lakecommit.formats.delta.write.scopes import InScope, in_scope
 from lakecommit.model import DataFile
 from lakecommit.schema import parse
 
 # What is kept in memory of the actions; the rest is on local disk.
 IN_MEMORY_BYTES = 1024 * 1024
-
-# Whether a file with these partition values, as the log spells them, is within a scope.
-InScope = Callable[[Mapping[str, str | None]], bool]
 
 
 class DeltaSelection:
@@ -69,14 +66,19 @@ def selected(change: Change) -> DeltaSelection:
 async def select(
     store: LogStore, state: DeltaState, version: int, scope: Scope, adds: Sequence[DataFile], now_ms: int
 ) -> DeltaSelection:
-    """The live files of `version` that are in scope. Raises `InvalidInput` where the table does not let files go, and
-    `CorruptState` where its log no longer leads to `version`."""
+    """The live files of `version` that are in scope.
+
+    Raises `InvalidInput` where the table does not let files go, or a file of `adds` is not in scope, and `CorruptState`
+    where its log no longer leads to `version`.
+    """
     if state.metadata.flag("delta.appendOnly"):
         raise InvalidInput(
             f"{store.location} has delta.appendOnly=true, so that nothing in it may be replaced; append to it, or set "
             "the property to false"
         )
-    selection = DeltaSelection(state, version, _in_scope(state, scope, adds))
+    metadata = state.metadata
+    within = in_scope(parse(metadata.schema_string), metadata.partition_columns, scope, adds)
+    selection = DeltaSelection(state, version, within)
     try:
         async for found in LiveFiles(store, await log_at(store, version)).read():
             for live in found.to_dicts():
@@ -86,14 +88,6 @@ async def select(
         selection.close()
         raise
     return selection
-
-
-def _in_scope(state: DeltaState, scope: Scope, adds: Sequence[DataFile]) -> InScope:
-    fields = partition_fields(parse(state.metadata.schema_string), state.metadata.partition_columns)
-    if not scope.dynamic or not fields:
-        return lambda spelled: True
-    written = {partition_values(fields, file.partition_values) for file in adds}
-    return lambda spelled: partition_values(fields, spelled) in written
 
 
 def _remove(live: Mapping[str, Any], now_ms: int) -> dict[str, Any]:

@@ -186,3 +186,47 @@ def test_a_version_that_the_log_no_longer_leads_to(store: FakeStore) -> None:
 
     with pytest.raises(CorruptState, match="does not lead to version 1"):
         run(go())
+
+
+@pytest.mark.parametrize(
+    ("where", "day", "gone"),
+    [
+        ("day = 'a'", "a", ["a1"]),
+        ("day IN ('a', 'b')", "b", ["a1", "b1"]),
+        ("day IS NULL or day > 'a'", None, ["b1", "n1"]),
+        ("NOT day = 'b'", "c", ["a1"]),
+    ],
+)
+def test_partitions_for_which_a_condition_is_true(store: FakeStore, where: str, day: str | None, gone: list[str]):
+    assert isinstance(replaced(store, Scope(where=where), data_file("x", day=day)), Committed)
+    assert removed(store, 2) == gone
+
+
+@pytest.mark.parametrize(("day", "conflict"), [("a", True), ("b", False)])
+def test_only_what_matches_the_condition_can_conflict(store: FakeStore, day: str, conflict: bool) -> None:
+    outcome = replaced(store, Scope(where="day = 'a'"), since=(in_day("c", day),))
+    assert isinstance(outcome, Conflict if conflict else Committed)
+
+
+def test_every_row_has_to_be_in_a_partition_that_matches(store: FakeStore) -> None:
+    said = r"the partition day=None, which replaceWhere=\"day <> 'a'\" does not match.*filter the rows"
+    with pytest.raises(InvalidInput, match=said):
+        replaced(store, Scope(where="day <> 'a'"), data_file("x", day=None))
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("id > 3", "has id, which is not among the columns at character 1"),
+        ("upper(day) = 'A'", "has 'upper' in a predicate on partitions"),
+        ("day =", "has"),
+        ("day", "has string as a condition"),
+    ],
+)
+def test_conditions_that_are_refused_before_any_data_is_written(store: FakeStore, where: str, said: str) -> None:
+    format_ = delta_on(store, FakeClock())
+    state = run(format_.open())
+    with pytest.raises(
+        InvalidInput, match=f"replaceWhere=.*{said}.*this table has day: write it so, or use delta-spark"
+    ):
+        format_.check_scope(format_.plan(state, SCHEMA, None), Scope(where=where))
