@@ -14,7 +14,7 @@ from lakecommit.expressions.types import arrow_type
 from lakecommit.formats.change import Scope
 from lakecommit.formats.delta.schema.partition_values import PartitionValues, partition_fields, partition_values
 from lakecommit.model import DataFile
-from lakecommit.schema import Field, Struct
+from lakecommit.schema import Field, Primitive, Struct
 
 # Whether a file with these partition values, as the log spells them, is within a scope.
 InScope = Callable[[Mapping[str, str | None]], bool]
@@ -68,6 +68,7 @@ def _where(fields: tuple[Field, ...], text: str) -> InScope:
 
 
 def _scalar(field: Field, value: object) -> pa.Scalar:
+    assert isinstance(field.type, Primitive), "no other column can be one of a partition"
     target = arrow_type(field.type)
     if value is None:
         return pa.scalar(None, target)
