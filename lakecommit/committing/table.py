@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from lakecommit import schema as schemas
 from lakecommit.clock import Clock
 from lakecommit.committing.batch import commit_batch
+from lakecommit.committing.evolving import evolve
 from lakecommit.committing.loop import Snapshots
 from lakecommit.errors import InvalidInput, LakecommitError, StoreError
 from lakecommit.formats.base import WritePlan
@@ -83,6 +84,7 @@ class TableCommitter:
         """
         self._format = table_format
         self._clock = clock
+        self._new_id = new_id
         self._observers = Observers(observers)
         self._table = TableView(table_format)
         self._queries = Queries(self._table, clock, files or PendingFiles())
@@ -146,6 +148,10 @@ class TableCommitter:
     async def _plan_anew(
         self, schema: str, settings: TableSettings, queries: Sequence[QueryId], txn: Txn | None, *, afresh: bool
     ) -> Planned:
+        if settings.merge_schema:
+            landed = await evolve(self._queries, self._reader, self._format, schema, self._new_id)
+            if landed is not None:
+                _log.info("version %d of %s has a wider schema", landed.table.version, self._format.location)
         async with self._reader.turn:
             for query in queries:
                 if not self._queries.is_sealing(query):

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from lakecommit.errors import TableMadeAnew
-from lakecommit.formats.change import Change, EpochRun, Scope, Selection
+from lakecommit.formats.change import Change, EpochRun, Evolution, Scope, Selection
 from lakecommit.model import AttemptId, DataFile, Epoch, Marks, QueryId, own_mark_id
 from lakecommit.storage.base import Create, Get, GetRange, List
 
@@ -264,6 +264,12 @@ class PlanWrite(Located, Protocol):
         `partition_columns` is None where the user did not say: then the table's hold, or none for a new table.
         `properties` matter where there is no table yet: files by this plan fit the table that `create` makes of them.
         Raises `SchemaMismatch` or `UnsupportedTable`.
+        """
+
+    def evolution(self, state: TableState, schema: str) -> Evolution | None:
+        """What a change has to make of the table so that it takes rows of `schema`; None if it does already. No I/O.
+
+        Precondition of a change with it: it follows `state`. Raises `SchemaMismatch` where no wider schema takes both.
         """
 
     def check_scope(self, plan: WritePlan, scope: Scope) -> None:

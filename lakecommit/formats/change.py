@@ -24,6 +24,8 @@ class Kind(Enum):
     """The rows of one batch write."""
     REPLACE_BATCH = auto()
     """The same, in the place of what the table has within the write's scope."""
+    EVOLVE = auto()
+    """A wider schema, and no rows."""
     FENCE = auto()
     """Marks alone: what is up to them and in no version is given up."""
 
@@ -60,6 +62,10 @@ class Selection(Protocol):
 
     def close(self) -> None:
         """Lets go of local disk. Again is harmless."""
+
+
+class Evolution(Protocol):
+    """What a change makes of the table's schema. What it is is known to the format alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,8 @@ class Change:
     `id` tells the version from all others: a committer that has lost the answer to its creation recognises it by that.
     `marks` are (application id, version) pairs to set with it. `kept_marks` are reached already and set once more, so
     that they still hold if the versions that set them are written over. `removes` is what goes with the same version,
-    and `scope` what that was selected by. `partition_columns` are those that a batch write has named, for people alone.
+    and `scope` what that was selected by. `evolves` is what becomes of the schema. `partition_columns` are those that a
+    batch write has named, for people alone.
     """
 
     id: str
@@ -121,6 +128,7 @@ class Change:
     holds: tuple[Held, ...] = ()
     scope: Scope | None = None
     removes: Selection | None = None
+    evolves: Evolution | None = None
     partition_columns: tuple[str, ...] = ()
     user_metadata: str | None = None
 

@@ -127,6 +127,17 @@ class Options:
         values="a whole number from 0 to 2^63-1",
         help="The version that this write takes `txnAppId` to.",
     )
+    merge_schema: bool = option(
+        "mergeSchema",
+        Applies.BOTH,
+        one_of(true=True, false=False),
+        default="false",
+        values="true or false",
+        help=(
+            "Adds columns and nested fields to the table that only the data has, and makes types wider in tables with "
+            "`delta.enableTypeWidening`: in a version of its own, before any row is written."
+        ),
+    )
     replace_where: str | None = option(
         "replaceWhere",
         Applies.BATCH,
@@ -287,7 +298,6 @@ _READING = "it is for reading, and lakecommit only writes; leave it out"
 
 # Names that Delta or a later lakecommit knows, and what to do instead.
 LATER: Mapping[str, str] = {
-    "mergeSchema": "add the new columns to the table first, or leave them out of the data",
     "overwriteSchema": _OVERWRITING,
     "replaceOn": _OVERWRITING,
     "replaceUsing": _OVERWRITING,

@@ -23,7 +23,7 @@ class TableSettings:
     """What a writer asks of the table besides its rows.
 
     `given_up` are epochs whose files are left out for good. `blind` says that it is known not to have read the table.
-    `replaces` is None for an append.
+    `replaces` is None for an append. With `merge_schema` the table gets the columns that only the data has.
     """
 
     partition_columns: tuple[str, ...] | None
@@ -36,6 +36,7 @@ class TableSettings:
     given_up: frozenset[Epoch] = frozenset()
     blind: bool = False
     replaces: Replacement | None = None
+    merge_schema: bool = False
 
 
 @dataclass(frozen=True, slots=True)

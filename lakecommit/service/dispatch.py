@@ -313,6 +313,7 @@ def _settings(options: Options) -> TableSettings:
         accepted_table_id=options.accept_table_id,
         event_time_column=options.event_time_column,
         watermark_delay_us=options.watermark_delay_ms * 1000,
+        merge_schema=options.merge_schema,
     )
 
 

@@ -28,12 +28,13 @@ from lakecommit.formats.base import (
 )
 from lakecommit.formats.change import Change, Scope, runs_of
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId, own_mark_id
-from lakecommit.schema import parse
+from lakecommit.schema import Struct, parse, to_json
 from lakecommit.storage.base import Found, List, NotModified
 from lakecommit.storage.once import Mine, create_once
 
 from .version import (
     LOG,
+    TinyEvolution,
     TinySelection,
     TinyState,
     after,
@@ -116,6 +117,14 @@ class TinyFormat:
         whole = len(parse(schema).fields) == len(parse(state.schema).fields)
         return WritePlan(state.schema if whole else schema, state.partition_columns, (), state.table_id)
 
+    def evolution(self, state: TableState, schema: str) -> TinyEvolution | None:
+        table, data = parse(state.schema), parse(schema)
+        known = {field.name: field.type for field in table.fields}
+        if wrong := [field.name for field in data.fields if known.get(field.name, field.type) != field.type]:
+            raise SchemaMismatch(f"{', '.join(wrong)} have another type in {self.location}")
+        new = tuple(field for field in data.fields if field.name not in known)
+        return TinyEvolution(to_json(Struct((*table.fields, *new)))) if new else None
+
     def check_scope(self, plan: WritePlan, scope: Scope) -> None:
         if scope != Scope():
             raise InvalidInput("a tiny table is replaced as a whole, or not at all")
@@ -140,7 +149,7 @@ class TinyFormat:
             # Somebody may have dropped the table, so that any version is free.
             before = await self._confirm(before)
         now = Moment.of(self._clock)
-        body = body_of(change, now)
+        body = body_of(before, change, now)
         outcome = await self._create(before.version + 1, body)
         if isinstance(outcome, Mine):
             return Committed(after(before, body, outcome.etag, now))

@@ -62,6 +62,11 @@ class TinySelection:
         pass
 
 
+@dataclass(frozen=True, slots=True)
+class TinyEvolution:
+    schema: str
+
+
 def live_files(said: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """The files that are left after all these versions, with their sizes."""
     live: dict[str, int] = {}
@@ -80,9 +85,13 @@ def first_body(table: Mapping[str, Any], change_id: str, now: Moment) -> bytes:
     return encode({"id": change_id, "kind": "create", "at_ms": now.wall_ms, "table": table})
 
 
-def body_of(change: Change, now: Moment) -> bytes:
+def body_of(state: TinyState, change: Change, now: Moment) -> bytes:
+    evolved = {}
+    if isinstance(change.evolves, TinyEvolution):
+        evolved = {"table": {**state.table, "schema": change.evolves.schema}}
     return encode(
         {
+            **evolved,
             "id": change.id,
             "kind": change.kind.name,
             "at_ms": now.wall_ms,

@@ -15,6 +15,7 @@ _OPERATIONS = {
     Kind.APPEND_EPOCHS: "STREAMING UPDATE",
     Kind.APPEND_BATCH: "WRITE",
     Kind.REPLACE_BATCH: "WRITE",
+    Kind.EVOLVE: "UPDATE SCHEMA",
     Kind.FENCE: "FENCE",
 }
 
@@ -90,7 +91,7 @@ def _run(found: Any) -> tuple[Epoch, Epoch]:
 
 
 def _parameters(change: Change) -> dict[str, str]:
-    if change.kind is Kind.FENCE:
+    if change.kind in (Kind.FENCE, Kind.EVOLVE):
         return {}
     if change.kind in (Kind.APPEND_BATCH, Kind.REPLACE_BATCH):
         columns = ",".join(f'"{name}"' for name in change.partition_columns)

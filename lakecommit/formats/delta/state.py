@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lakecommit.clock import Moment
 from lakecommit.formats.base import TableState, Vacuums
@@ -21,13 +22,14 @@ class DeltaProtocol:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The `metaData` action, as far as a blind append needs it."""
+    """The `metaData` action. `other` is what is only handed on when it changes, such as the table's name."""
 
     id: str
     schema_string: str
     partition_columns: tuple[str, ...]
     configuration: Mapping[str, str]
     provider: str = "parquet"
+    other: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def flag(self, name: str) -> bool:
         """Whether the boolean table property `name` is set to true."""

@@ -44,6 +44,7 @@ from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, 
 from lakecommit.formats.delta.write import version as versions
 from lakecommit.formats.delta.write.conflicts import find_conflict
 from lakecommit.formats.delta.write.creation import new_table
+from lakecommit.formats.delta.write.evolving import DeltaEvolution, evolution
 from lakecommit.formats.delta.write.scopes import check_scope
 from lakecommit.formats.delta.write.selection import DeltaSelection, select, selected
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId
@@ -152,6 +153,11 @@ class DeltaFormat:
         if problems:
             raise SchemaMismatch(f"the data does not fit {self._store.location}: " + "; ".join(problems))
         return self._plan(state, table, written_schema(data, table))
+
+    def evolution(self, state: TableState, schema: str) -> DeltaEvolution | None:
+        state = of_delta(state)
+        self._refuse_unsupported(state)
+        return evolution(state, parse(schema))
 
     def check_scope(self, plan: WritePlan, scope: Scope) -> None:
         check_scope(parse(plan.schema), plan.partition_columns, scope)

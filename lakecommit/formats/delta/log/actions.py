@@ -186,4 +186,5 @@ def _metadata(value: Mapping[str, Any]) -> Metadata:
         partition_columns=tuple(value.get("partitionColumns") or ()),
         configuration=dict(value.get("configuration") or {}),
         provider=str((value.get("format") or {}).get("provider") or "parquet"),
+        other={name: value[name] for name in ("name", "description", "createdTime") if value.get(name) is not None},
     )

@@ -34,6 +34,21 @@ def assign(schema: Struct) -> tuple[Struct, int]:
     return Struct(tuple(named("")(field) for field in schema.fields)), highest
 
 
+def assign_missing(schema: Struct, highest: int, new_id: Callable[[], str]) -> tuple[Struct, int]:
+    """The schema with an id and a physical name on every field that has none, and the highest id then. Those of a table
+    that is there may not follow from its names: a column of the same name may have been dropped."""
+
+    def one(field: Field) -> Field:
+        nonlocal highest
+        metadata = dict(field.metadata)
+        if _ID not in metadata:
+            highest += 1
+            metadata |= {_ID: highest, _PHYSICAL: f"col-{new_id()}"}
+        return replace(field, type=_map_fields(field.type, one), metadata=metadata)
+
+    return Struct(tuple(one(field) for field in schema.fields)), highest
+
+
 def strip(schema: Struct) -> Struct:
     """The schema without ids and physical names, for a table that does not use them (any more)."""
 

@@ -71,8 +71,12 @@ def lowest_protocol(features: frozenset[str]) -> DeltaProtocol:
 
 
 def _features(settings: TableProperties, schema: Struct) -> frozenset[str]:
-    names = {name for _, field in all_fields(schema) for name in _leaf_types(field.type)}
-    return settings.features | ({"timestampNtz"} if "timestamp_ntz" in names else set())
+    return settings.features | ({"timestampNtz"} if "timestamp_ntz" in leaf_types(schema) else set())
+
+
+def leaf_types(schema: Struct) -> set[str]:
+    """The names of all types in it that are not made of others."""
+    return {name for _, field in all_fields(schema) for name in _leaf_types(field.type)}
 
 
 def _leaf_types(data_type: DataType) -> set[str]:

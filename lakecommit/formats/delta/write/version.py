@@ -16,6 +16,7 @@ from lakecommit.formats.delta.log.actions import ROW_TRACKING_DOMAIN, encode, pa
 from lakecommit.formats.delta.log.replay import digest_of
 from lakecommit.formats.delta.schema.protocol import assigns_row_ids, has_in_commit_timestamps
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
+from lakecommit.formats.delta.write.evolving import evolved_by
 from lakecommit.formats.delta.write.selection import selected
 from lakecommit.model import DataFile
 
@@ -38,6 +39,10 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
     `check_change` does."""
     check_change(state, change)
     number = state.version + 1
+    protocol, metadata = state.protocol, state.metadata
+    if change.evolves is not None:
+        evolution = evolved_by(change)
+        protocol, metadata = evolution.protocol or protocol, evolution.metadata
     timestamp_ms, in_commit_timestamp_ms = _timestamps(state.protocol, state.metadata, state, now)
     info: dict[str, Any] = {
         "timestamp": timestamp_ms,
@@ -60,6 +65,10 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
 
     def about_the_table() -> Iterator[Mapping[str, Any]]:
         yield {"commitInfo": info}
+        if protocol is not state.protocol:
+            yield {"protocol": _protocol_action(protocol)}
+        if metadata is not state.metadata:
+            yield {"metaData": _metadata_action(metadata)}
         for application_id, mark in marks:
             yield {"txn": {"appId": application_id, "version": mark, "lastUpdated": now.wall_ms}}
         if row_ids and after > before:
@@ -81,6 +90,8 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
             version=number,
             etag=None,
             digest=digest_of(body),
+            protocol=protocol,
+            metadata=metadata,
             txns={**state.txns, **dict(marks)},
             txn_times={**state.txn_times, **{application_id: now.wall_ms for application_id, _ in marks}},
             row_id_high_watermark=after if after > before else state.row_id_high_watermark,
@@ -115,16 +126,7 @@ def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment
         [
             {"commitInfo": info},
             {"protocol": _protocol_action(protocol)},
-            {
-                "metaData": {
-                    "id": metadata.id,
-                    "format": {"provider": metadata.provider, "options": {}},
-                    "schemaString": metadata.schema_string,
-                    "partitionColumns": list(metadata.partition_columns),
-                    "configuration": dict(metadata.configuration),
-                    "createdTime": now.wall_ms,
-                }
-            },
+            {"metaData": _metadata_action(replace(metadata, other={"createdTime": now.wall_ms}))},
         ]
     )
     return Version(
@@ -170,6 +172,17 @@ def _add(file: DataFile, base_row_id: int | None, number: int) -> dict[str, Any]
         add["baseRowId"] = base_row_id
         add["defaultRowCommitVersion"] = number
     return add
+
+
+def _metadata_action(metadata: Metadata) -> dict[str, Any]:
+    return {
+        "id": metadata.id,
+        "format": {"provider": metadata.provider, "options": {}},
+        "schemaString": metadata.schema_string,
+        "partitionColumns": list(metadata.partition_columns),
+        "configuration": dict(metadata.configuration),
+        **metadata.other,
+    }
 
 
 def _protocol_action(protocol: DeltaProtocol) -> dict[str, Any]:

@@ -1,0 +1,135 @@
+"""The schema that takes rows of another one, too: `mergeSchema`. Pure.
+
+Columns are matched in any case, and the table's spelling holds. New ones go to the end of their struct, nullable. A
+type becomes wider only in a table that allows it, and within its family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lakecommit.errors import SchemaMismatch
+from lakecommit.formats.delta.schema.fit import decimal_parts, same_type, table_schema
+from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
+
+_TYPE_CHANGES = "delta.typeChanges"
+# Each with those that hold all of its values and are taken for it without being asked.
+_WIDER: Mapping[str, frozenset[str]] = {
+    "byte": frozenset({"short", "integer", "long"}),
+    "short": frozenset({"integer", "long"}),
+    "integer": frozenset({"long"}),
+    "float": frozenset({"double"}),
+    "date": frozenset({"timestamp_ntz"}),
+}
+
+
+def merged(table: Struct, data: Struct, partition_columns: tuple[str, ...], *, widening: bool) -> Struct:
+    """`table` with all that rows of `data` have; `table` itself where they have nothing new.
+
+    `widening` says that the table lets types become wider. Raises `SchemaMismatch` with every column whose type fits
+    neither way.
+    """
+    merge = _Merge(widening, frozenset(name.lower() for name in partition_columns))
+    found = merge.structs(table, data, "")
+    if merge.problems:
+        raise SchemaMismatch("the columns of the data cannot be merged into the table's: " + "; ".join(merge.problems))
+    return found
+
+
+def is_wider(old: str, new: str) -> bool:
+    """Whether a column of type `old` may become one of type `new` without being asked."""
+    old_decimal, new_decimal = decimal_parts(old), decimal_parts(new)
+    if old_decimal is not None and new_decimal is not None:
+        grown = new_decimal[1] - old_decimal[1]
+        return old_decimal != new_decimal and grown >= 0 and new_decimal[0] - old_decimal[0] >= grown
+    return new in _WIDER.get(old, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A type that has become wider. `path` leads to it from the field that notes it: "" for the field's own."""
+
+    path: str
+    old: str
+    new: str
+
+    def noted(self) -> dict[str, str]:
+        where = {"fieldPath": self.path} if self.path else {}
+        return {**where, "fromType": self.old, "toType": self.new}
+
+
+class _Merge:
+    def __init__(self, widening: bool, partition_columns: frozenset[str]) -> None:
+        self._widening = widening
+        self._partition_columns = partition_columns
+        self.problems: list[str] = []
+
+    def structs(self, table: Struct, data: Struct, prefix: str) -> Struct:
+        given = {field.name.lower(): field for field in data.fields}
+        kept = [self._field(field, given.pop(field.name.lower(), None), prefix) for field in table.fields]
+        new = table_schema(Struct(tuple(field for field in given.values() if _has_a_type(field.type))))
+        return Struct((*kept, *new.fields))
+
+    def _field(self, table: Field, data: Field | None, prefix: str) -> Field:
+        if data is None:
+            return table
+        changes: list[_Change] = []
+        found = self._type(table.type, data.type, prefix + table.name, "", changes)
+        if not changes:
+            return replace(table, type=found)
+        noted: list[Any] = [*(table.metadata.get(_TYPE_CHANGES) or ()), *(change.noted() for change in changes)]
+        return replace(table, type=found, metadata={**table.metadata, _TYPE_CHANGES: noted})
+
+    def _type(self, table: DataType, data: DataType, path: str, within: str, changes: list[_Change]) -> DataType:
+        match table, data:
+            case Struct(), Struct():
+                return self.structs(table, data, path + ".")
+            case Array(element, contains_null), Array(given, _):
+                return Array(
+                    self._type(element, given, f"{path}.element", _join(within, "element"), changes), contains_null
+                )
+            case Map(key, value, contains_null), Map(given_key, given_value, _):
+                keys = self._type(key, given_key, f"{path}.key", _join(within, "key"), changes)
+                values = self._type(value, given_value, f"{path}.value", _join(within, "value"), changes)
+                return Map(keys, values, contains_null)
+            case Primitive(old), Primitive(new) if same_type(old, new) or new == "void" or is_wider(new, old):
+                return table
+            case Primitive(old), Primitive(new) if is_wider(old, new):
+                if self._may_widen(path, new):
+                    changes.append(_Change(within, old, new))
+                    return data
+                self.problems.append(
+                    f"column {path} is {describe(data)}, but {describe(table)} in the table, which could become wider "
+                    "with delta.enableTypeWidening=true: set that, or cast it"
+                )
+                return table
+        self.problems.append(f"column {path} is {describe(data)}, but {describe(table)} in the table: cast it")
+        return table
+
+    def _may_widen(self, path: str, new: str) -> bool:
+        # What a path says of a partition is a date; it does not become a moment with the type.
+        return self._widening and not (new == "timestamp_ntz" and path.lower() in self._partition_columns)
+
+
+def _join(within: str, name: str) -> str:
+    return f"{within}.{name}" if within else name
+
+
+def _has_a_type(data_type: DataType) -> bool:
+    return all(name != "void" for name in _leaves(data_type))
+
+
+def _leaves(data_type: DataType) -> Iterator[str]:
+    match data_type:
+        case Primitive(name):
+            yield name
+        case Array(element, _):
+            yield from _leaves(element)
+        case Map(key, value, _):
+            yield from _leaves(key)
+            yield from _leaves(value)
+        case Struct(fields):
+            for field in fields:
+                yield from _leaves(field.type)

@@ -1,0 +1,69 @@
+"""`mergeSchema` as Delta users know it, beside delta-spark itself: each test runs both writers."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
+
+from .streams import Source
+
+pytestmark = pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
+
+
+def append(frame, table, sink: str, **options) -> None:
+    frame.write.format(sink).mode("append").options(**options).save(str(table))
+
+
+def rows(spark, table) -> list[dict]:
+    frame = spark.read.format("delta").load(str(table))
+    return sorted((row.asDict(recursive=True) for row in frame.collect()), key=lambda row: row["id"])
+
+
+def test_columns_and_nested_fields_that_only_the_data_has(spark, tmp_path, sink):
+    table = tmp_path / "orders"
+    append(spark.range(1).withColumn("s", F.struct(F.lit(1).alias("a"))), table, sink)
+    wider = spark.range(1, 2).select(
+        F.lit("x").alias("name"), "id", F.struct(F.lit(True).alias("b"), F.lit(2).alias("a")).alias("s")
+    )
+    with pytest.raises(Exception, match=r"(?i)name"):
+        append(wider, table, sink)
+    append(wider, table, sink, mergeSchema="true")
+    append(spark.range(2, 3), table, sink)
+    assert rows(spark, table) == [
+        {"id": 0, "s": {"a": 1, "b": None}, "name": None},
+        {"id": 1, "s": {"a": 2, "b": True}, "name": "x"},
+        {"id": 2, "s": None, "name": None},
+    ]
+    with pytest.raises(Exception, match=r"(?i)name"):
+        append(spark.range(1).withColumn("name", F.lit(1)), table, sink, mergeSchema="true")
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_mapped_columns(spark, tmp_path, sink, mode):
+    table = tmp_path / "orders"
+    append(spark.range(1), table, "delta", **{"delta.columnMapping.mode": mode})
+    append(spark.range(1, 2).withColumn("with space", F.lit(7)), table, sink, mergeSchema="true")
+    append(spark.range(2, 3).withColumn("with space", F.lit(8)), table, "delta")
+    assert [row["with space"] for row in rows(spark, table)] == [None, 7, 8]
+
+
+def test_types_become_wider(spark, tmp_path, sink):
+    table = tmp_path / "orders"
+    append(spark.range(1).selectExpr("cast(id as int) id"), table, "delta", **{"delta.enableTypeWidening": "true"})
+    append(spark.range(2**40, 2**40 + 1), table, sink, mergeSchema="true")
+    assert [row["id"] for row in rows(spark, table)] == [0, 2**40]
+    assert spark.read.format("delta").load(str(table)).schema["id"].dataType.simpleString() == "bigint"
+
+
+def test_a_stream(spark, tmp_path, sink):
+    source, table = Source(tmp_path / "input"), tmp_path / "orders"
+
+    def run(frame, **options) -> None:
+        writer = frame.writeStream.format(sink).option("checkpointLocation", f"{table}.checkpoint").options(**options)
+        writer.trigger(availableNow=True).start(str(table)).awaitTermination()
+
+    source.add([0])
+    run(source.frame(spark))
+    source.add([1])
+    run(source.frame(spark).withColumn("twice", F.col("id") * 2), mergeSchema="true")
+    assert [row["twice"] for row in rows(spark, table)] == [None, 2]
