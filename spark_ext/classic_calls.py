@@ -6,7 +6,7 @@ the session do not have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from pyspark.errors.exceptions.captured import PythonException
 from pyspark.sql import DataFrameWriter, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, names, wrap
+from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, merging, names, wrap
 from lakecommit.spark_ext.offsets import entries, field_of
 
 _CONTINUOUS = "ContinuousTrigger"
@@ -53,6 +53,9 @@ class _ClassicWriters:
             continuous=self.streaming and self._setting(writer, "trigger").getClass().getSimpleName() == _CONTINUOUS,
             update=self.streaming and self._setting(writer, "outputMode").toString() == _UPDATE,
         )
+
+    def asked_by_session(self, writer: Any) -> Mapping[str, str]:
+        return merging(writer._spark)
 
     @contextmanager
     def calling(self, writer: Any) -> Iterator[None]:

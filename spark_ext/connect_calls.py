@@ -6,7 +6,7 @@ Imported only if there is such a session: pyspark needs packages for it that oth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from pyspark.errors.exceptions.connect import PythonException
 from pyspark.sql.connect.readwriter import DataFrameWriter
 from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
 
-from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, names, wrap
+from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, merging, names, wrap
 
 # What a worker sent stands between a line of pyspark's with the beginning of one of Spark's, and Spark's code.
 _SAID = re.compile(rf"from the Python worker: ({re.escape(OWN_ERRORS)}.*?)\s*(?:SQLSTATE: \w+)?\s*\Z", re.DOTALL)
@@ -38,6 +38,9 @@ def _sentence_first() -> Iterator[None]:
 
 
 class _ConnectWriters:
+    def asked_by_session(self, writer: Any) -> Mapping[str, str]:
+        return merging(getattr(writer, "_spark", None) or writer._session)
+
     def calling(self, _: Any) -> AbstractContextManager[None]:
         return _sentence_first()
 

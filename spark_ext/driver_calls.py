@@ -2,7 +2,7 @@
 
 Spark drops the columns of `writeStream.partitionBy(…)` and refuses those of `write.partitionBy(…)`. Of a stream that
 cannot run it tells after the start, or only in its log. And pyspark puts a line of its own before what a task of a
-batch write says.
+batch write says. And a session that wants schemas merged has to say so in each write.
 
 So `register` wraps these two methods of pyspark, once in a process: those of classic sessions in `classic_calls`, those
 of Spark Connect in `connect_calls`. Calls with another format go on as they are. Columns, trigger and mode are known to
@@ -14,15 +14,18 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from lakecommit.errors import InvalidInput
+from lakecommit.formats.registry import NAMES, format_named
 from lakecommit.spark_ext.source import LakecommitDataSource
 
 T = TypeVar("T")
+
+_MERGING = "mergeSchema"
 
 OWN_ERRORS = "lakecommit."
 # What `save` and `start` take and set by themselves, too late for us.
@@ -50,6 +53,9 @@ class Writers(Protocol):
 
     def call(self, writer: Any) -> WriterCall:
         """What the writer was told before this call."""
+
+    def asked_by_session(self, writer: Any) -> Mapping[str, str]:
+        """Options that the writer's session stands for, and that Spark has to see in the write itself."""
 
     def calling(self, writer: Any) -> AbstractContextManager[None]:
         """Around the call: it finds the data source, and the first line of what it raises is ours."""
@@ -89,6 +95,14 @@ def check(call: WriterCall) -> None:
         )
 
 
+def merging(spark: Any) -> dict[str, str]:
+    """The option for a session that wants schemas merged: else extensions of Spark take every write for one of theirs,
+    and Spark fails on it."""
+    settings = (format_named(name).session_defaults for name in NAMES)
+    keys = [key for each in settings for key, option in each.items() if option == _MERGING]
+    return {_MERGING: "true"} if any(str(spark.conf.get(key, "false")).lower() == "true" for key in keys) else {}
+
+
 def names(options: Iterable[str]) -> frozenset[str]:
     """Options by name, as Spark compares them."""
     return frozenset(name.lower() for name in options)
@@ -110,6 +124,9 @@ def _wrapped(method: Callable[..., Any], writers: Writers) -> Callable[..., Any]
         call = _read(writers.call, self)
         if call is not None:
             check(_with_arguments(call, given.arguments))
+            for name, value in (_read(writers.asked_by_session, self) or {}).items():
+                if name.lower() not in call.options:
+                    self.option(name, value)
             if call.partitioned_by:
                 self.option("partitionBy", ",".join(map(_quoted, call.partitioned_by)))
                 self.partitionBy()

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from lakecommit.formats.registry import format_named
 from lakecommit.formats.settings import FormatSettings
 from lakecommit.model import Epoch, QueryId
-from lakecommit.options.declarations import SESSION_PREFIX
 from lakecommit.options.parsing import parse_options
+from lakecommit.options.session import session_options
 from lakecommit.progress.backlog import NOT_KNOWN, EpochOffsets
 from lakecommit.service.dispatch import Facts
 from lakecommit.service.wire import Request, Verb
@@ -139,11 +139,8 @@ class SparkSessions:
 
 
 def settings_of(spark: SparkSession) -> Mapping[str, str]:
-    """The session's `spark.lakecommit.*` settings, without that prefix."""
-    settings = entries(spark._jsparkSession.conf().getAll())
-    return {
-        key.removeprefix(SESSION_PREFIX): value for key, value in settings.items() if key.startswith(SESSION_PREFIX)
-    }
+    """What the session sets, as options."""
+    return session_options(entries(spark._jsparkSession.conf().getAll()))
 
 
 def _query_of(request: Request) -> QueryId | None:

@@ -16,6 +16,9 @@ class FormatSettings:
     `session_settings` are those that name the transaction of a batch write to the format's own writers, each with the
     option of lakecommit that it stands for: all of them are set, or none. Those in `taken_once` are unset by the write
     that takes them, where the setting beside them is `true`.
+
+    `session_defaults` are settings of a session that the format's own writers read, each with the option that it stands
+    for. What begins with `property_defaults` is a table property of tables that are created.
     """
 
     title: str
@@ -23,4 +26,6 @@ class FormatSettings:
     check_properties: Callable[[Mapping[str, str]], object]
     session_settings: Mapping[str, str]
     taken_once: Mapping[str, str]
+    session_defaults: Mapping[str, str]
+    property_defaults: str
     page: str

@@ -302,8 +302,11 @@ LATER: Mapping[str, str] = {
     "replaceOn": _OVERWRITING,
     "replaceUsing": _OVERWRITING,
     "dataChange": "every write counts as a change of data; leave it out",
-    "optimizeWrite": "repartition the data before the write instead",
-    "autoCompact": "run OPTIMIZE with delta-spark instead",
+    "optimizeWrite": (
+        "Spark gives a Python data source no way to shuffle; write df.repartition('partition column') or "
+        "df.hint('rebalance') instead, and leave it out or set it to false"
+    ),
+    "autoCompact": "run OPTIMIZE with delta-spark instead, and leave it out or set it to false",
     "clusterBy": "create the table with its clustering columns first",
     **dict.fromkeys(("leaseTtl", "checkpointInterval"), "leave it out"),
     **dict.fromkeys(
@@ -315,6 +318,9 @@ LATER: Mapping[str, str] = {
         _READING,
     ),
 }
+
+# Values of these that say what happens anyway.
+HARMLESS: Mapping[str, str] = {"dataChange": "true", "optimizeWrite": "false", "autoCompact": "false"}
 
 # Options that Spark itself reads and hands over with the others.
 SPARK: tuple[str, ...] = (

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from lakecommit.errors import InvalidInput
 from lakecommit.formats import registry
 from lakecommit.formats.settings import FormatSettings
-from lakecommit.options.declarations import LATER, PROCESS_DECLARATIONS, SESSION_PREFIX, SPARK, STORE, Options
+from lakecommit.options.declarations import HARMLESS, LATER, PROCESS_DECLARATIONS, SESSION_PREFIX, SPARK, STORE, Options
 from lakecommit.options.declaring import Applies, Declaration, declarations_of
 from lakecommit.options.process import not_of_a_write
 
@@ -106,6 +106,8 @@ def _sorted_out(raw: Mapping[str, str], declared: _Declared, prefix: str) -> _So
             found.process[_PROCESS_BY_LOWER[key]] = text
         elif key in _LATER_BY_LOWER:
             name = _LATER_BY_LOWER[key]
+            if HARMLESS.get(name) == text.strip().lower():
+                continue
             raise InvalidInput(f"option {prefix}{name} is not available in this version of lakecommit; {LATER[name]}")
         elif key not in _SPARK_BY_LOWER:
             raise _unknown(given, own, prefix)

@@ -67,3 +67,23 @@ def test_a_stream(spark, tmp_path, sink):
     source.add([1])
     run(source.frame(spark).withColumn("twice", F.col("id") * 2), mergeSchema="true")
     assert [row["twice"] for row in rows(spark, table)] == [None, 2]
+
+
+def test_a_session_that_wants_schemas_merged(spark, tmp_path, sink):
+    table = tmp_path / "orders"
+    append(spark.range(1), table, sink)
+    settings = {
+        "spark.databricks.delta.schema.autoMerge.enabled": "true",
+        "spark.databricks.delta.commitInfo.userMetadata": "nightly",
+        "spark.sql.files.maxRecordsPerFile": "2",
+    }
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        append(spark.range(1, 5).coalesce(1).withColumn("name", F.lit("x")), table, sink)
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+    assert [row["name"] for row in rows(spark, table)] == [None, *"xxxx"]
+    last = spark.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 1").collect()[0]
+    assert last.userMetadata == "nightly" and last.operationMetrics["numFiles"] == "2"

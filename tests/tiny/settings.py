@@ -9,6 +9,8 @@ SETTINGS = FormatSettings(
     property_prefix="tiny.",
     check_properties=lambda properties: None,
     session_settings={},
+    session_defaults={},
+    property_defaults="spark.tiny.properties.",
     taken_once={},
     page="",
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lakecommit.formats.delta.schema.properties import table_properties
 from lakecommit.formats.settings import FormatSettings
 
@@ -9,15 +11,36 @@ TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 TXN_AUTO_RESET = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
 
+DEFAULTS = {
+    "spark.databricks.delta.schema.autoMerge.enabled": "mergeSchema",
+    "spark.databricks.delta.commitInfo.userMetadata": "userMetadata",
+    "spark.databricks.delta.optimizeWrite.enabled": "optimizeWrite",
+    "spark.databricks.delta.autoCompact.enabled": "autoCompact",
+    "spark.sql.sources.partitionOverwriteMode": "partitionOverwriteMode",
+    "spark.sql.files.maxRecordsPerFile": "maxRecordsPerFile",
+    "spark.sql.parquet.compression.codec": "compression",
+}
+PROPERTIES = "spark.databricks.delta.properties.defaults."
+
+
+def _listed(defaults: Mapping[str, str]) -> str:
+    return ",\n".join(f"`{key}` as `{option}`" for key, option in defaults.items())
+
+
 SETTINGS = FormatSettings(
     title="Delta",
     property_prefix="delta.",
     check_properties=table_properties,
     session_settings={TXN_APP_ID: "txnAppId", TXN_VERSION: "txnVersion"},
     taken_once={TXN_VERSION: TXN_AUTO_RESET},
+    session_defaults=DEFAULTS,
+    property_defaults=PROPERTIES,
     page=f"""\
 Delta's session settings `{TXN_APP_ID}` and `{TXN_VERSION}`
 count for batch writes as they do for Delta's own. They are used only if the write itself names no transaction, and
 both or neither must be set. With `….txnVersion.autoReset.enabled` the version is unset once a write has taken it.
-They are read from the registered session, not from the copy that `foreachBatch` works with: use the options there.""",
+They are read from the registered session, not from the copy that `foreachBatch` works with: use the options there.
+
+Other settings that Delta's writers read count as well, unless the write or `spark.lakecommit.<option>` says otherwise:
+{_listed(DEFAULTS)}. With `{PROPERTIES}<property>` a new table gets `delta.<property>`.""",
 )

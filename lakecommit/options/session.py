@@ -1,0 +1,23 @@
+"""What the settings of a Spark session say about writes, as options. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakecommit.formats import registry
+from lakecommit.options.declarations import SESSION_PREFIX
+
+
+def session_options(settings: Mapping[str, str]) -> dict[str, str]:
+    """By option: those that are set with `spark.lakecommit.<option>`, and what the formats' own writers would read."""
+    found: dict[str, str] = {}
+    for each in map(registry.format_named, registry.NAMES):
+        for key, value in settings.items():
+            if key in each.session_defaults:
+                found[each.session_defaults[key]] = value
+            elif key.startswith(each.property_defaults):
+                found[each.property_prefix + key.removeprefix(each.property_defaults)] = value
+    own = {key.removeprefix(SESSION_PREFIX): text for key, text in settings.items() if key.startswith(SESSION_PREFIX)}
+    # Names are matched in any case.
+    asked = {key.lower() for key in own}
+    return {key: text for key, text in found.items() if key.lower() not in asked} | own
