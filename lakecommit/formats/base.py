@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 from lakecommit.errors import TableMadeAnew
 from lakecommit.formats.change import Change, EpochRun, Evolution, Scope, Selection
+from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey, LogTail
 from lakecommit.model import AttemptId, DataFile, Epoch, Marks, QueryId, own_mark_id
-from lakecommit.storage.base import Create, Get, GetRange, List
+from lakecommit.storage.base import Create, Delete, Get, GetRange, List, Put
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
@@ -92,6 +93,10 @@ class TableState(Protocol):
     @property
     def rewritten(self) -> int:
         """How often a version that had been read was found written over: marks may have gone back with it."""
+
+    @property
+    def tail(self) -> LogTail:
+        """As far as it is known: a checkpoint that somebody has made since is not."""
 
     @property
     def compacted(self) -> frozenset[str]:
@@ -360,7 +365,32 @@ class Sweep(Located, Protocol):
         """
 
 
-class TableFormat(Open, PlanWrite, Commit, Testify, Describe, Sweep, Protocol):
+class Maintain(Located, Protocol):
+    """Keeps the log short, so that a table opens as fast after a million versions as after ten. Changes no table: what
+    is read before and after is the same."""
+
+    def upkeep_interval(self, state: TableState) -> int | None:
+        """After how many versions the table itself wants a checkpoint; None where it does not say."""
+
+    async def checkpoint(self) -> Checkpointed | LeftToOthers:
+        """Writes a checkpoint of the newest version, whole or not at all; safe beside anybody who does the same.
+
+        Memory is bounded whatever the size of the table, and so large that it is for a process of its own. Raises
+        `CorruptState` where the log contradicts itself, and then writes nothing.
+        """
+
+    async def survey_log(self, oldest_read: int | None = None) -> LogSurvey:
+        """What `checkpoint` and `clean_log` would do. Precondition: there is a table."""
+
+    async def clean_log(self, oldest_read: int | None = None) -> LogCleaned:
+        """Deletes what of the log has expired, by the rules that the table sets, and is covered by a checkpoint which
+        was read back before. `oldest_read` is a version that somebody still reads: what it takes stays.
+
+        Killed at any point, it leaves a log that reads.
+        """
+
+
+class TableFormat(Open, PlanWrite, Commit, Testify, Describe, Sweep, Maintain, Protocol):
     """All verbs together, for code that assembles the parts. A function asks for just the verbs that it uses."""
 
     @property
@@ -368,7 +398,7 @@ class TableFormat(Open, PlanWrite, Commit, Testify, Describe, Sweep, Protocol):
         """The one that `tableFormat` takes."""
 
 
-class FormatStore(Create, Get, GetRange, List, Protocol):
+class FormatStore(Create, Put, Get, GetRange, List, Delete, Protocol):
     """The verbs that a format takes of a store."""
 
     @property

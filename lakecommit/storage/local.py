@@ -76,6 +76,15 @@ def abandoned_halves(location: str, directory: str, older_than_s: float) -> list
     return sorted(found)
 
 
+def remove_checksum(location: str, path: str) -> None:
+    """Removes what Hadoop keeps beside a file of `location` to check it by: who changes the file without Hadoop has
+    nobody else do it. Nothing where `location` is not on local disk."""
+    directory, _, name = path.rpartition("/")
+    if os.path.isabs(location):
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(location, directory, f".{name}.crc"))
+
+
 def remove_halves(paths: Sequence[str]) -> int:
     """How many of them are gone."""
     gone = 0

@@ -27,6 +27,7 @@ from lakecommit.formats.base import (
     made_anew,
 )
 from lakecommit.formats.change import Change, Scope, runs_of
+from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId, own_mark_id
 from lakecommit.schema import Struct, parse, to_json
 from lakecommit.storage.base import Found, List, NotModified
@@ -211,6 +212,20 @@ class TinyFormat:
 
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:
         return 0
+
+    def upkeep_interval(self, state: TableState) -> int | None:
+        return None
+
+    async def checkpoint(self) -> Checkpointed | LeftToOthers:
+        return LeftToOthers("the tiny format has no checkpoints")
+
+    async def survey_log(self, oldest_read: int | None = None) -> LogSurvey:
+        state = await self.open()
+        assert state is not None
+        return LogSurvey(state.version, None, state.tail, 0, "the tiny format has no checkpoints", 0, None)
+
+    async def clean_log(self, oldest_read: int | None = None) -> LogCleaned:
+        return LogCleaned()
 
     async def _create(self, version: int, body: bytes) -> Any:
         return await create_once(self._store, path_of(version), body, clock=self._clock, random=self._random)

@@ -11,6 +11,7 @@ from typing import Any
 from lakecommit.clock import Moment
 from lakecommit.formats.base import Vacuums
 from lakecommit.formats.change import Change, Held, Kind, RestsOn
+from lakecommit.formats.upkeep import LogTail
 
 LOG = "_tiny_log"
 
@@ -28,6 +29,7 @@ class TinyState:
     vacuums: Vacuums = field(default=Vacuums(), compare=False)
     rewritten: int = 0
     compacted: frozenset[str] = frozenset()
+    tail: LogTail = field(default_factory=LogTail)
 
     @property
     def table_id(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from lakecommit.clock import Moment
 from lakecommit.formats.base import TableState, Vacuums
+from lakecommit.formats.upkeep import LogTail
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class DeltaState:
     one that a checkpoint has dropped since it was seen has no time. Every version after `followed_from` was read.
     `rewritten` counts how often a version that had been read was found written over: marks may have gone back with it;
     `compacted` are the base names of lakecommit's files that the versions remove which were followed last.
+    `checkpoint` is the version of the checkpoint that it was opened with, -1 where there was none, and `tail_files`
+    counts the actions of data files in the versions after that.
     """
 
     version: int
@@ -63,6 +66,12 @@ class DeltaState:
     vacuums: Vacuums = field(default=Vacuums(), compare=False)
     rewritten: int = field(default=0, compare=False)
     compacted: frozenset[str] = field(default=frozenset(), compare=False)
+    checkpoint: int = field(default=-1, compare=False)
+    tail_files: int = field(default=0, compare=False)
+
+    @property
+    def tail(self) -> LogTail:
+        return LogTail(self.version - self.checkpoint, self.tail_files)
 
     @property
     def table_id(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from dataclasses import replace
 
 from lakecommit.clock import Clock, Moment
-from lakecommit.errors import ContradictoryState, SchemaMismatch, StoreError
+from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch, StoreError
 from lakecommit.formats.base import (
     NO_PROPERTIES,
     Committed,
@@ -41,12 +41,15 @@ from lakecommit.formats.delta.schema.mapping import strip
 from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of, refuse_unsupported
 from lakecommit.formats.delta.schema.statistics import stats_columns
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, of_delta
+from lakecommit.formats.delta.upkeep.checkpointing import write_checkpoint
+from lakecommit.formats.delta.upkeep.cleaning import clean_log, survey_log
 from lakecommit.formats.delta.write import version as versions
 from lakecommit.formats.delta.write.conflicts import find_conflict
 from lakecommit.formats.delta.write.creation import new_table
 from lakecommit.formats.delta.write.evolving import DeltaEvolution, evolution
 from lakecommit.formats.delta.write.scopes import check_scope
 from lakecommit.formats.delta.write.selection import DeltaSelection, select, selected
+from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId
 from lakecommit.schema import Struct, parse, to_json
 from lakecommit.storage.base import Found, List
@@ -246,6 +249,28 @@ class DeltaFormat:
 
     async def see_vacuums(self, state: TableState, since_ms: int) -> DeltaState:
         return await with_vacuums_since(self._store, of_delta(state), since_ms)
+
+    def upkeep_interval(self, state: TableState) -> int | None:
+        found = of_delta(state).metadata.configuration.get("delta.checkpointInterval", "").strip()
+        return int(found) if found.isdecimal() and int(found) > 0 else None
+
+    async def checkpoint(self) -> Checkpointed | LeftToOthers:
+        state = await self.open()
+        if state is None:
+            return LeftToOthers(f"there is no table at {self._store.location}")
+        return await write_checkpoint(self._store, state, clock=self._clock, random=self._random)
+
+    async def survey_log(self, oldest_read: int | None = None) -> LogSurvey:
+        return await survey_log(self._store, await self._there(), self._clock, oldest_read)
+
+    async def clean_log(self, oldest_read: int | None = None) -> LogCleaned:
+        return await clean_log(self._store, await self._there(), self._clock, oldest_read)
+
+    async def _there(self) -> DeltaState:
+        state = await self.open()
+        if state is None:
+            raise InvalidInput(f"there is no table at {self._store.location}; check the location")
+        return state
 
     async def _open_just_now(self) -> DeltaState | None:
         """The table as it was a moment ago: version 0 may be free because a log that lives on was cleaned up."""

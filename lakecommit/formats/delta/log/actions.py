@@ -28,7 +28,8 @@ _PER_FILE = frozenset({b"add", b"remove", b"cdc", b"sidecar"})
 class Actions:
     """The actions of a commit or checkpoint, without those of data files. A domain that was removed maps to None.
 
-    `removed` are the base names of lakecommit's files that the commit removes.
+    `removed` are the base names of lakecommit's files that the commit removes, and `files` counts its actions of data
+    files.
     """
 
     protocol: DeltaProtocol | None
@@ -38,6 +39,7 @@ class Actions:
     domains: Mapping[str, str | None]
     commit_info: Mapping[str, Any] | None
     removed: frozenset[str] = frozenset()
+    files: int = 0
 
     @property
     def txn_id(self) -> str | None:
@@ -55,8 +57,14 @@ def parse_lines(body: bytes) -> Actions:
 
     Raises `ValueError`, `KeyError` or `TypeError` where a line is no action.
     """
-    actions = collect(other_lines(body))
-    return replace(actions, removed=frozenset(_removed(body))) if b'"remove"' in body else actions
+    others, files = [], 0
+    for line in _lines(body):
+        if _is_per_file(line):
+            files += 1
+        else:
+            others.append(json.loads(line))
+    removed = frozenset(_removed(body)) if b'"remove"' in body else frozenset()
+    return replace(collect(others), removed=removed, files=files)
 
 
 def other_lines(body: bytes) -> Iterator[Mapping[str, Any]]:

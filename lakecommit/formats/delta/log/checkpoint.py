@@ -19,11 +19,14 @@ from lakecommit.formats.delta.log.ranged import read_rows
 from lakecommit.storage.base import Found, Get, GetRange, ObjectInfo
 
 # Each column with a field that every action of that kind has.
-_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
+OTHER_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
 
 
 class CheckpointStore(Get, GetRange, Protocol):
     """The verbs that reading a checkpoint takes."""
+
+    @property
+    def location(self) -> str: ...
 
 
 class CheckpointUnreadableError(Exception):
@@ -53,7 +56,7 @@ async def read_with_actions(
 
 async def _read_part(store: CheckpointStore, info: ObjectInfo) -> Sequence[Mapping[str, Any]]:
     if not info.path.endswith(".json"):
-        return await read_rows(store, info.path, info.size_bytes, _COLUMNS)
+        return await read_rows(store, info.path, info.size_bytes, OTHER_COLUMNS)
     found = await store.get(info.path)
     if not isinstance(found, Found):
         raise ValueError(f"{info.path} is gone")

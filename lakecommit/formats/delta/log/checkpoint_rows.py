@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
@@ -17,8 +16,10 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakecommit.errors import CorruptState, LocalDiskFailed
+from lakecommit.errors import CorruptState
+from lakecommit.formats.delta.log.checkpoint import CheckpointStore
 from lakecommit.formats.delta.log.file_actions import FileActions, FileKind, from_column, from_dicts
+from lakecommit.formats.delta.log.local_files import local_disk, unnamed_file
 from lakecommit.formats.delta.log.names import CheckpointFiles, sidecar_path
 from lakecommit.formats.delta.log.ranged import (
     PARALLEL_REQUESTS,
@@ -29,7 +30,6 @@ from lakecommit.formats.delta.log.ranged import (
     merged,
     read_rows,
 )
-from lakecommit.formats.delta.log.reading import LogStore
 from lakecommit.storage.base import Found
 
 BATCH_ROWS = 10_000
@@ -44,7 +44,7 @@ class CheckpointRows:
     `statistics_lost` says after the reading that some files have statistics in a parsed form alone, which is not read.
     """
 
-    def __init__(self, store: LogStore, checkpoint: CheckpointFiles, local_dir: str | None = None) -> None:
+    def __init__(self, store: CheckpointStore, checkpoint: CheckpointFiles, local_dir: str | None = None) -> None:
         self._store = store
         self._checkpoint = checkpoint
         self._local_dir = local_dir
@@ -56,18 +56,27 @@ class CheckpointRows:
         Raises `CorruptState` where a part of it cannot be read, and `LocalDiskFailed` where no local disk takes it.
         """
         for info in self._checkpoint.files:
-            try:
+            with self._damage_in(info.path):
                 async for found in self._read_file(info.path, info.size_bytes, kinds):
                     yield found
-            except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                raise CorruptState(
-                    f"{info.path} in {self._store.location} cannot be read: {error}; restore it, or delete it if the "
-                    "versions that it stands for are all there"
-                ) from error
+
+    @contextmanager
+    def _damage_in(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CorruptState(
+                f"{path} in {self._store.location} cannot be read: {error}; restore it, or delete it if the versions "
+                "that it stands for are all there"
+            ) from error
 
     async def sidecars(self) -> list[str]:
-        """The paths of the sidecars that it names. Raises as `read` does, also what the store raises."""
-        return [path for info in self._checkpoint.files for path in await self._sidecars(info.path, info.size_bytes)]
+        """The paths of the sidecars that it names. Raises `CorruptState` where a part of it cannot be read."""
+        found: list[str] = []
+        for info in self._checkpoint.files:
+            with self._damage_in(info.path):
+                found += await self._sidecars(info.path, info.size_bytes)
+        return found
 
     async def _read_file(self, path: str, size_bytes: int, kinds: Collection[FileKind]) -> AsyncIterator[FileActions]:
         if path.endswith(".json"):
@@ -96,7 +105,7 @@ class CheckpointRows:
     async def _read_parquet(
         self, path: str, size_bytes: int, kinds: Collection[FileKind]
     ) -> AsyncIterator[FileActions]:
-        with _unnamed_file(self._local_dir) as file:
+        with unnamed_file(self._local_dir) as file:
             fetched = FetchedFile(size_bytes)
             await fetch_footer(self._store, path, fetched)
             footer = pq.read_metadata(fetched)
@@ -117,7 +126,7 @@ class CheckpointRows:
                 await asyncio.sleep(0)
 
     async def _read_json(self, path: str, size_bytes: int, kinds: Collection[FileKind]) -> AsyncIterator[FileActions]:
-        with _unnamed_file(self._local_dir) as file:
+        with unnamed_file(self._local_dir) as file:
             await self._copy(path, [(0, size_bytes)], size_bytes, file)
             file.seek(0)
             gathered: dict[FileKind, list[dict[str, Any]]] = {kind: [] for kind in kinds}
@@ -140,10 +149,10 @@ class CheckpointRows:
         async def worker() -> None:
             for start, end in waiting:
                 piece = await exactly(self._store, path, start, end - start)
-                with _local_disk():
+                with local_disk():
                     os.pwrite(file.fileno(), piece, start)
 
-        with _local_disk():
+        with local_disk():
             os.ftruncate(file.fileno(), size_bytes)
         await asyncio.gather(*(worker() for _ in range(min(PARALLEL_REQUESTS, len(pieces)))))
 
@@ -180,23 +189,3 @@ def _lacks_statistics(footer: pq.FileMetaData) -> bool:
         if nulls.get(_TEXT, 0) > nulls.get(_PARSED, row_group.num_rows):
             return True
     return False
-
-
-@contextmanager
-def _unnamed_file(local_dir: str | None) -> Iterator[IO[bytes]]:
-    """Nothing is left of it when the process is killed."""
-    with _local_disk():
-        file = tempfile.TemporaryFile(dir=local_dir, prefix="lakecommit-")  # noqa: SIM115
-    with file:
-        yield file
-
-
-@contextmanager
-def _local_disk() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise LocalDiskFailed(
-            f"local disk does not take a part of the table's log: {error.strerror or error}; make room there, or point "
-            "TMPDIR to a disk that has some"
-        ) from error

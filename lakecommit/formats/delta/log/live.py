@@ -21,13 +21,14 @@ from lakecommit.formats.delta.log.actions import lines_backwards
 from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_with_actions
 from lakecommit.formats.delta.log.checkpoint_rows import BATCH_ROWS, CheckpointRows
 from lakecommit.formats.delta.log.file_actions import FileActions, FileKind, from_dicts, key_of_action, removed_after
+from lakecommit.formats.delta.log.listing import LogStore, list_log, newest_commits
 from lakecommit.formats.delta.log.names import LogListing
 from lakecommit.formats.delta.log.other_actions import OtherActions
-from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, LogStore, list_log, newest_commits
+from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS
 from lakecommit.storage.base import Found, ObjectInfo
 
 # Versions that are read at a time have no more bytes together, unless one alone has.
-WINDOW_BYTES = 16 * 1024 * 1024
+WINDOW_BYTES = 8 * 1024 * 1024
 
 
 class Base(Protocol):
@@ -210,7 +211,9 @@ class _Beginning:
             yield from_dicts(kind, ())
 
 
-class _Checkpoint:
+class CheckpointBase:
+    """A checkpoint that versions follow."""
+
     def __init__(self, others: Sequence[Mapping[str, Any]], rows: CheckpointRows) -> None:
         self.others = others
         self._rows = rows
@@ -234,7 +237,7 @@ async def _arranged(store: LogStore, listing: LogListing, version: int, local_di
             _, others = await read_with_actions(store, checkpoint)
         except CheckpointUnreadableError:
             continue
-        base = _Checkpoint(others, CheckpointRows(store, checkpoint, local_dir))
+        base = CheckpointBase(others, CheckpointRows(store, checkpoint, local_dir))
         return LogAt(version, checkpoint.version, base, tail)
     tail = _tail(listing, -1, version)
     return None if tail is None else LogAt(version, -1, _Beginning(), tail)

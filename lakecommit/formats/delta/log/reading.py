@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, CorruptState
 from lakecommit.formats.base import made_anew
 from lakecommit.formats.delta.log.actions import Actions, parse_lines
 from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_checkpoint
-from lakecommit.formats.delta.log.names import (
-    LAST_CHECKPOINT,
-    LOG,
-    LogListing,
-    arrange,
-    before_version,
-    commit_path,
-    is_versioned,
-)
+from lakecommit.formats.delta.log.listing import LogStore, hinted_version, list_log_from
+from lakecommit.formats.delta.log.names import LogListing, commit_path
 from lakecommit.formats.delta.log.replay import LogReplay, digest_of
 from lakecommit.formats.delta.log.vacuums import both, committed_ms
 from lakecommit.formats.delta.schema.protocol import has_in_commit_timestamps
 from lakecommit.formats.delta.state import DeltaState
-from lakecommit.storage.base import Found, Get, GetRange, List, NotModified, ObjectInfo
+from lakecommit.storage.base import Found, NotModified
 
 PARALLEL_COMMITS = 8
 # Further ahead than this it is cheaper to start again at a checkpoint than to ask for one version after the other.
 FORWARD_VERSIONS = 64
-
-
-class LogStore(Get, GetRange, List, Protocol):
-    """The verbs that reading a log takes."""
-
-    @property
-    def location(self) -> str: ...
 
 
 async def open_table(store: LogStore, clock: Clock) -> DeltaState | None:
@@ -177,34 +161,19 @@ def damage_in(version: int) -> Iterator[None]:
         ) from error
 
 
-async def newest_commits(store: LogStore) -> LogListing:
-    """The log from its last checkpoint on (all of it where there is no usable hint), as a listing."""
-    hint = await _hint(store)
-    if hint is not None:
-        listing = await _list_from(store, hint)
-        if listing.commits:
-            return listing
-    return await _list_from(store, None)
-
-
-async def list_log(store: LogStore) -> LogListing:
-    """All of the log, as a listing."""
-    return await _list_from(store, None)
-
-
 class _ShiftedError(Exception):
     """The log did not hold what its listing promised."""
 
 
 async def _open(store: LogStore, clock: Clock) -> DeltaState | None:
     looked = Moment.of(clock)
-    hint = await _hint(store)
+    hint = await hinted_version(store)
     if hint is not None:
-        listing = await _list_from(store, hint)
+        listing = await list_log_from(store, hint)
         state = await _replay(store, listing, looked)
         if state is not None:
             return state
-    listing = await _list_from(store, None)
+    listing = await list_log_from(store, None)
     if not listing.commits and not listing.checkpoints:
         return None
     state = await _replay(store, listing, looked)
@@ -221,7 +190,7 @@ async def _replay(store: LogStore, listing: LogListing, looked: Moment) -> Delta
             actions = await read_checkpoint(store, checkpoint)
         except CheckpointUnreadableError:
             continue
-        replay = LogReplay()
+        replay = LogReplay(checkpoint=checkpoint.version)
         replay.apply(actions)
         return await _replay_tail(store, replay, checkpoint.version, listing.commits, looked)
     if listing.commits[:1] == (0,):
@@ -249,7 +218,7 @@ async def _replay_tail(
             if isinstance(answer, Found):
                 etag, digest = answer.etag, digest_of(answer.body)
                 actions = parse_commit(version, answer.body)
-                replay.apply(actions)
+                replay.apply(actions if version > start else replace(actions, files=0))
                 since_ms = committed_ms(actions.commit_info) if version == versions[0] else since_ms
             elif version != start:
                 raise _ShiftedError(f"version {version} was listed and is missing")
@@ -263,29 +232,6 @@ async def _replay_tail(
     # A checkpoint says nothing of vacuums before it.
     unseen_ms = looked.wall_ms if since_ms is None else since_ms
     return replace(state, vacuums=replace(state.vacuums, unseen_ms=unseen_ms))
-
-
-async def _hint(store: LogStore) -> int | None:
-    """The version that `_last_checkpoint` names. It is only a hint: absent or damaged, the log is listed."""
-    found = await store.get(LAST_CHECKPOINT)
-    if not isinstance(found, Found):
-        return None
-    try:
-        version = json.loads(found.body)["version"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return version if isinstance(version, int) and version >= 0 else None
-
-
-async def _list_from(store: LogStore, version: int | None) -> LogListing:
-    objects: list[ObjectInfo] = []
-    async for page in store.list(LOG, start_after=None if version is None else before_version(version)):
-        objects.extend(info for info in page if is_versioned(info.path))
-        # After all versions come names with letters; there may be many of them (sidecars), so the listing ends there.
-        # Before them come hidden files, such as the checksums that Hadoop keeps on local disk.
-        if page and page[-1].path > f"{LOG}/:":
-            break
-    return arrange(objects)
 
 
 def _refuse_another(store: LogStore, state: DeltaState, newest: DeltaState | None) -> None:

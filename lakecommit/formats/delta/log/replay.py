@@ -20,7 +20,8 @@ from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 class LogReplay:
     """Takes versions in ascending order; the newest action of each kind, application and domain holds."""
 
-    def __init__(self, start: DeltaState | None = None) -> None:
+    def __init__(self, start: DeltaState | None = None, *, checkpoint: int = -1) -> None:
+        """`checkpoint` is the version of the one whose actions are applied first, if there is one."""
         self._protocol: DeltaProtocol | None = start.protocol if start else None
         self._metadata: Metadata | None = start.metadata if start else None
         self._txns: dict[str, int] = dict(start.txns) if start else {}
@@ -32,6 +33,8 @@ class LogReplay:
         self._vacuums = start.vacuums if start else Vacuums()
         self._rewritten = start.rewritten if start else 0
         self._compacted: set[str] = set()
+        self._checkpoint = start.checkpoint if start else checkpoint
+        self._tail_files = start.tail_files if start else 0
 
     def apply(self, actions: Actions) -> None:
         self._protocol = actions.protocol or self._protocol
@@ -48,6 +51,7 @@ class LogReplay:
         self._in_commit_timestamp_ms = actions.in_commit_timestamp_ms
         self._vacuums = after_commit(self._vacuums, actions.commit_info)
         self._compacted.update(actions.removed)
+        self._tail_files += actions.files
 
     def state(self, version: int, *, etag: str | None, digest: bytes | None, looked: Moment) -> DeltaState | None:
         """The state after the last version applied; None where no protocol or no metadata was among the actions."""
@@ -69,6 +73,8 @@ class LogReplay:
             vacuums=self._vacuums,
             rewritten=self._rewritten,
             compacted=frozenset(self._compacted),
+            checkpoint=self._checkpoint,
+            tail_files=self._tail_files,
         )
 
 

@@ -10,8 +10,9 @@ from lakecommit.errors import CorruptState
 from lakecommit.formats.base import Holding, VersionTag
 from lakecommit.formats.delta.commit_info import held_in, runs_in
 from lakecommit.formats.delta.log.evidence import is_own_name
+from lakecommit.formats.delta.log.listing import LogStore
 from lakecommit.formats.delta.log.names import LOG, before_version, commit_path, commit_version
-from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, LogStore, parse_commit
+from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, parse_commit
 from lakecommit.model import Marks, QueryId, own_mark_id
 from lakecommit.storage.base import Found
 

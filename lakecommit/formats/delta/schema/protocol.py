@@ -110,6 +110,13 @@ def refuse_unsupported(protocol: DeltaProtocol, metadata: Metadata, location: st
         raise UnsupportedTable(f"cannot append to {location}: " + "; also ".join(reasons))
 
 
+def unknown_to_us(protocol: DeltaProtocol) -> str | None:
+    """What of the protocol is not known, or not supported here; None where all of it is. Asks nothing of the schema."""
+    if protocol.min_reader > 3 or protocol.min_writer > 7:
+        return f"protocol reader {protocol.min_reader} and writer {protocol.min_writer}"
+    return ", ".join(sorted(features_of(protocol) - SUPPORTED)) or None
+
+
 def column_mapping_mode(protocol: DeltaProtocol, metadata: Metadata) -> str:
     """ "none", "name" or "id". The property counts only where the protocol has the feature."""
     if "columnMapping" not in features_of(protocol):

@@ -14,8 +14,8 @@ from typing import Any
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.change import Change, Scope
 from lakecommit.formats.delta.log.file_actions import key_of_action
+from lakecommit.formats.delta.log.listing import LogStore
 from lakecommit.formats.delta.log.live import LiveFiles, log_at
-from lakecommit.formats.delta.log.reading import LogStore
 from lakecommit.formats.delta.state import DeltaState
 from lakecommit.formats.delta.write.scopes import InScope, in_scope
 from lakecommit.model import DataFile
