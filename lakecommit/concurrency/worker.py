@@ -23,6 +23,11 @@ class Worker:
         if self._task is None:
             self._task = asyncio.ensure_future(self._run())
 
+    async def settle(self) -> None:
+        """Waits until nothing is under way, however it ended."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
     def end(self) -> None:
         """Gives up what is under way."""
         if self._task is not None:

@@ -35,6 +35,7 @@ MAX_PENDING_BYTES = 2**63 - 1
 MIN_COMMITTER_MEMORY_BYTES = 1024
 MAX_COMMITTER_MEMORY_BYTES = 64 * 1024**3
 MAX_DURATION_MS = 365 * DAY_MS
+MAX_CHECKPOINT_INTERVAL = 1_000_000
 # Files that wait for their commit are nobody's: Delta's VACUUM takes them after a week.
 MAX_BACKLOG_INTERVAL_MS = DAY_MS
 
@@ -253,6 +254,18 @@ class Options:
             "With `eventTimeColumn`: how far the watermark stays behind the newest event time, for rows that come late."
         ),
     )
+    checkpoint_interval: int = option(
+        "checkpointInterval",
+        Applies.BOTH,
+        between(whole_number, 1, MAX_CHECKPOINT_INTERVAL),
+        default="100",
+        values=f"a whole number from 1 to {MAX_CHECKPOINT_INTERVAL:,}",
+        help=(
+            "After how many versions a process of its own writes a checkpoint of the table's log, so that the table "
+            "opens as fast as before. The table's property `delta.checkpointInterval` comes first. Needs "
+            "`lakecommit.register`; without it, run `lakecommit checkpoint`."
+        ),
+    )
     table_properties: Mapping[str, str] = field(default_factory=dict)
     # Never shown: credentials are among them.
     store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -308,7 +321,7 @@ LATER: Mapping[str, str] = {
     ),
     "autoCompact": "run OPTIMIZE with delta-spark instead, and leave it out or set it to false",
     "clusterBy": "create the table with its clustering columns first",
-    **dict.fromkeys(("leaseTtl", "checkpointInterval"), "leave it out"),
+    "leaseTtl": "leave it out",
     **dict.fromkeys(
         (
             *("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp", "versionAsOf"),

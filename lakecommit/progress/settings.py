@@ -24,6 +24,7 @@ class TableSettings:
 
     `given_up` are epochs whose files are left out for good. `blind` says that it is known not to have read the table.
     `replaces` is None for an append. With `merge_schema` the table gets the columns that only the data has.
+    `checkpoint_interval` is after how many versions the log gets a checkpoint, if the table itself does not say.
     """
 
     partition_columns: tuple[str, ...] | None
@@ -37,6 +38,7 @@ class TableSettings:
     blind: bool = False
     replaces: Replacement | None = None
     merge_schema: bool = False
+    checkpoint_interval: int = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,10 @@ from lakecommit.progress.cadence import Pace
 from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT
 from lakecommit.progress.pending import PendingFiles, PendingMemory
 from lakecommit.progress.settings import Replacement, TableSettings, Txn
+from lakecommit.releasing.upkeep import KeptUp, UpkeepFailed
+from lakecommit.releasing.upkeep_process import Job, can_run_apart, run_apart
 from lakecommit.service.table import ServedTable
-from lakecommit.service.tables import ServedTables
+from lakecommit.service.tables import ServedTables, StoreOptions
 from lakecommit.service.wire import Answer, Request, Verb
 from lakecommit.state.codec import decode_report
 from lakecommit.storage.base import Store
@@ -249,6 +251,10 @@ class Committers:
         """Waits until listeners are told of all that is committed, but for what goes wrong and is tried again later."""
         await asyncio.gather(*(each.settle_listeners() for each in self._tables))
 
+    async def settle_upkeep(self) -> None:
+        """Waits until all logs are kept up, as far as that is under way."""
+        await asyncio.gather(*(each.settle_upkeep() for each in self._tables))
+
     @property
     def listener_status(self) -> Mapping[str, Sequence[ListenerStatus]]:
         """How far listeners are, by table."""
@@ -283,7 +289,13 @@ class Committers:
             lambda: CountingStore(self._open_at(options.path, options.store_options, clock=self._clock)),
         )
 
-    def _new_table(self, store: Store, table_format: str, listening: Listening) -> ServedTable:
+    def _new_table(
+        self, store: Store, store_options: StoreOptions, table_format: str, listening: Listening
+    ) -> ServedTable:
+        async def keep_up(clean: bool) -> KeptUp | UpkeepFailed:
+            job = Job(store.location, table_format, clean, store_options=dict(store_options))
+            return await run_apart(job, local_dir=self._local_dir)
+
         return ServedTable(
             store,
             open_format(table_format, store, clock=self._clock, new_id=self._new_id, random=self._random),
@@ -295,6 +307,7 @@ class Committers:
             files=PendingFiles(memory=self._memory, local_dir=self._local_dir),
             observers=(TableMetrics(self.metrics, store.location),),
             listening=listening,
+            keep_up=None if self._inline or not can_run_apart(store.location) else keep_up,
         )
 
     def _new_listening(self, store: Store) -> Listening:
@@ -314,6 +327,7 @@ def _settings(options: Options) -> TableSettings:
         event_time_column=options.event_time_column,
         watermark_delay_us=options.watermark_delay_ms * 1000,
         merge_schema=options.merge_schema,
+        checkpoint_interval=options.checkpoint_interval,
     )
 
 

@@ -45,6 +45,7 @@ TIDY_SECONDS = 60.0
 LAST_DRAIN_SECONDS = 10.0
 LAST_LISTEN_SECONDS = 5.0
 LAST_TIDY_SECONDS = 5.0
+LAST_UPKEEP_SECONDS = 10.0
 # Longer than the committer itself waits, which it does where it has decided and the table is slow.
 LONGEST_RESUME_SECONDS = LONGEST_START_MS / 1000 + 5
 MAX_CONNECTIONS = 64
@@ -194,6 +195,7 @@ class CommitterService:
                 (self._committers.drain, LAST_DRAIN_SECONDS),
                 (self._committers.settle_listeners, LAST_LISTEN_SECONDS),
                 (self._committers.tidy, LAST_TIDY_SECONDS),
+                (self._committers.settle_upkeep, LAST_UPKEEP_SECONDS),
                 (self._say_what_is_left, LAST_TIDY_SECONDS),
             ):
                 with contextlib.suppress(FutureTimeoutError, CancelledError, LakecommitError):

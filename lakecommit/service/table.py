@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from lakecommit.clock import Clock
 from lakecommit.committing.table import TableCommitter
+from lakecommit.formats.base import Maintain
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import Listening
 from lakecommit.model import QueryId, Report
@@ -15,7 +17,12 @@ from lakecommit.progress.pending import PendingFiles
 from lakecommit.progress.table import ChangeTable
 from lakecommit.releasing.rewriting import Rewriting
 from lakecommit.releasing.table import TableHousekeeper
+from lakecommit.releasing.upkeep import KeepUp, LogUpkeep
 from lakecommit.storage.base import Store
+
+
+class ServedFormat(ChangeTable, Maintain, Protocol):
+    """The verbs that a table which is served takes of a format."""
 
 
 class ServedTable(TableCommitter):
@@ -24,7 +31,7 @@ class ServedTable(TableCommitter):
     def __init__(
         self,
         store: Store,
-        table_format: ChangeTable,
+        table_format: ServedFormat,
         *,
         clock: Clock,
         new_id: Callable[[], str],
@@ -34,7 +41,9 @@ class ServedTable(TableCommitter):
         files: PendingFiles | None = None,
         observers: Sequence[Observer] = (),
         listening: Listening | None = None,
+        keep_up: KeepUp | None = None,
     ) -> None:
+        """`keep_up` keeps the table's log short when that is due; None where others do."""
         self._listening = listening or Listening(store, store.location, Listeners(), clock=clock, random=random)
         self._housekeeper = TableHousekeeper(store, table_format, clock, self._listening.told_up_to)
         super().__init__(
@@ -59,11 +68,15 @@ class ServedTable(TableCommitter):
             commit=self._snapshots.wake,
         )
         self._observers.add(self._rewriting)
+        self._upkeep = None if keep_up is None else LogUpkeep(table_format, self._queries.settings_of, keep_up, clock)
+        if self._upkeep is not None:
+            self._observers.add(self._upkeep)
 
     @property
     def is_needed(self) -> bool:
         """Whether something is to be committed or told, or a run goes on that writes here."""
-        return super().is_needed or not self._listening.is_idle
+        keeping_up = self._upkeep is not None and not self._upkeep.is_idle
+        return super().is_needed or keeping_up or not self._listening.is_idle
 
     @property
     def is_clean(self) -> bool:
@@ -86,6 +99,16 @@ class ServedTable(TableCommitter):
         """
         self._observers.table_seen(self._table.state)
         await self._rewriting.make_up(await self._housekeeper.step(self._table.state))
+
+    def close(self) -> None:
+        super().close()
+        if self._upkeep is not None:
+            self._upkeep.close()
+
+    async def settle_upkeep(self) -> None:
+        """Waits until the log is kept up, if that is under way."""
+        if self._upkeep is not None:
+            await self._upkeep.settle()
 
     async def settle_listeners(self) -> None:
         """Waits until listeners are told of all that is committed, but for what goes wrong and is tried again later."""

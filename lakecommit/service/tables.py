@@ -42,10 +42,11 @@ class ServedTables:
     def __init__(
         self,
         clock: Clock,
-        make: Callable[[Store, str, Listening], ServedTable],
+        make: Callable[[Store, StoreOptions, str, Listening], ServedTable],
         listen: Callable[[Store], Listening],
     ) -> None:
-        """`make` gives the table of a store, by the name of its format, and `listen` those who are told of it."""
+        """`make` gives the table of a store that was opened with these options, by the name of its format, and `listen`
+        those who are told of it."""
         self._clock = clock
         self._make = make
         self._listen = listen
@@ -92,7 +93,8 @@ class ServedTables:
                 self._listening[store.location] = self._listen(store)
             listening = self._listening[store.location]
             listening.use(store)
-            self._kept[key] = _Kept(self._make(store, table_format, listening), self._clock.boot_ms())
+            made = self._make(store, store_options, table_format, listening)
+            self._kept[key] = _Kept(made, self._clock.boot_ms())
         return self._kept[key]
 
     def let_go(self) -> None:

@@ -56,6 +56,9 @@ class Scripted:
     unsure: ClassVar = ()
     listener_status: ClassVar = {}
 
+    async def settle_upkeep(self):
+        pass
+
     async def tidy(self):
         self.tidied.release()
 

@@ -1,0 +1,146 @@
+"""Keeps a log short in a process of its own: what that takes in memory and time is not the driver's.
+
+`python -m lakecommit.releasing.upkeep_process` reads a job from its input, which holds store options and is therefore
+no argument, and prints what it did. It ends when its input does, so that it never outlives the process that started
+it, and in any case after a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import traceback
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lakecommit.clock import SystemClock
+from lakecommit.errors import LakecommitError
+from lakecommit.formats.registry import open_format
+from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned
+from lakecommit.releasing.upkeep import KeptUp, UpkeepFailed, keep_up
+from lakecommit.storage.location import open_store, parse_location
+
+LONGEST_SECONDS = 600.0
+# Whoever started it may be late with ending it.
+LONGEST_ALONE_SECONDS = LONGEST_SECONDS + 30
+SHOWN_OF_ERRORS = 2000
+_NICE = 10
+_FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    location: str
+    table_format: str
+    clean: bool
+    oldest_read: int | None = None
+    # Never shown: credentials are among them.
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def can_run_apart(location: str) -> bool:
+    """Whether another process sees the table."""
+    return parse_location(location)[0] != "memory"
+
+
+async def run_apart(
+    job: Job, *, local_dir: str | None = None, longest_seconds: float = LONGEST_SECONDS
+) -> KeptUp | UpkeepFailed:
+    """Has `job` done by another process, which is gone when this returns or is cancelled.
+
+    It is killed where it takes too long. `local_dir` is for its files.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "lakecommit.releasing.upkeep_process"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(local_dir),
+    )
+    try:
+        answer, errors = await asyncio.wait_for(_talk(process, job), longest_seconds)
+    except asyncio.TimeoutError:
+        return UpkeepFailed(f"it took longer than {longest_seconds:g} s and was given up")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    try:
+        return _decode(json.loads(answer))
+    except (ValueError, KeyError, TypeError):
+        said = errors.decode(errors="replace")[-SHOWN_OF_ERRORS:].strip()
+        return UpkeepFailed(f"its process ended with code {process.returncode}: {said or 'it said nothing'}")
+
+
+async def _talk(process: asyncio.subprocess.Process, job: Job) -> tuple[bytes, bytes]:
+    assert process.stdin and process.stdout and process.stderr
+    with contextlib.suppress(ConnectionError):
+        # Its end stays open: that it is closed tells the process that nobody waits for it any more.
+        process.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
+        await process.stdin.drain()
+    answer, errors = await asyncio.gather(process.stdout.read(), process.stderr.read())
+    return answer, errors
+
+
+def environment(local_dir: str | None = None) -> dict[str, str]:
+    """What this process imports the other one finds, too, also what was added to the path since it started.
+
+    Its memory is bounded by what it holds, not by what allocators keep for later: it does one thing and ends.
+    """
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **_FRUGAL}
+    return found if local_dir is None else {**found, "TMPDIR": local_dir}
+
+
+def _decode(answer: Mapping[str, Any]) -> KeptUp | UpkeepFailed:
+    if "error" in answer:
+        return UpkeepFailed(str(answer["error"]))
+    cleaned = answer["cleaned"]
+    if "reason" in answer["checkpoint"]:
+        return KeptUp(LeftToOthers(**answer["checkpoint"]))
+    return KeptUp(Checkpointed(**answer["checkpoint"]), None if cleaned is None else LogCleaned(**cleaned))
+
+
+async def _do(job: Job) -> KeptUp:
+    store = open_store(job.location, job.store_options)
+    table_format = open_format(
+        job.table_format, store, clock=SystemClock(), new_id=lambda: str(uuid.uuid4()), random=random.random
+    )
+    return await keep_up(table_format, clean=job.clean, oldest_read=job.oldest_read)
+
+
+def _end_with_the_other() -> None:
+    """The input ends when the process that started this one does, however that was ended."""
+    sys.stdin.read()
+    os._exit(1)
+
+
+def main() -> None:
+    job = Job(**json.loads(sys.stdin.readline()))
+    threading.Thread(target=_end_with_the_other, daemon=True).start()
+    alarm = threading.Timer(LONGEST_ALONE_SECONDS, os._exit, (1,))
+    alarm.daemon = True
+    alarm.start()
+    with contextlib.suppress(OSError):
+        os.nice(_NICE)
+    try:
+        answer = asdict(asyncio.run(_do(job)))
+    except LakecommitError as error:
+        answer = {"error": str(error)}
+    except Exception:
+        answer = {"error": traceback.format_exc()[-SHOWN_OF_ERRORS:]}
+    sys.stdout.write(json.dumps(answer))
+    sys.stdout.flush()
+    # Threads of libraries are not waited for: all is done.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
