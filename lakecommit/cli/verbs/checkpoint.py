@@ -1,0 +1,147 @@
+"""`lakecommit checkpoint TABLE`: a checkpoint of the table's log, and what of the log has expired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+
+from lakecommit.cli.arguments import json_option, run, store_option
+from lakecommit.cli.hints import hint
+from lakecommit.cli.output import show, size, table, text
+from lakecommit.cli.tables import table_at
+from lakecommit.clock import Clock, SystemClock
+from lakecommit.errors import InvalidInput
+from lakecommit.formats.upkeep import LeftToOthers, LogSurvey
+from lakecommit.releasing.upkeep import KeptUp, keep_up
+from lakecommit.storage.base import Store
+from lakecommit.storage.location import open_store
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointOutput:
+    """`found` is the log before; `kept` is what was done, None where that was not asked for."""
+
+    location: str
+    found: LogSurvey
+    kept: KeptUp | None = None
+
+    @property
+    def well(self) -> bool:
+        cleaned = None if self.kept is None else self.kept.cleaned
+        return cleaned is None or not cleaned.unconfirmed
+
+    def data(self) -> dict[str, Any]:
+        found = self.found
+        return {
+            "location": self.location,
+            "version": found.version,
+            "checkpoint": found.checkpoint,
+            "files": found.files,
+            "tail": asdict(found.tail),
+            "leftToOthers": found.left,
+            "expired": {"objects": found.expired, "boundary": found.boundary, "kept": found.kept},
+            "applied": None if self.kept is None else _done(self.kept),
+        }
+
+    def render(self) -> RenderableType:
+        found = self.found
+        rows = [
+            ("version", found.version),
+            ("newest checkpoint", found.checkpoint),
+            ("versions since then", found.tail.versions),
+            ("changes of files in them", found.tail.files),
+            ("live files", found.files),
+        ]
+        lines = self._would() if self.kept is None else _did(self.kept)
+        parts: list[RenderableType] = [
+            text(self.location, "bold"),
+            text(""),
+            table(("", "#"), rows),
+            text(""),
+            *map(text, lines),
+        ]
+        if self.kept is None and self._has_work:
+            parts += [text(""), hint("nothing was changed; to do this", "checkpoint", self.location, "--apply")]
+        return Group(*parts)
+
+    @property
+    def _has_work(self) -> bool:
+        return self.found.left is None and bool(self.found.tail.versions or self.found.expired)
+
+    def _would(self) -> list[str]:
+        found = self.found
+        if found.left is not None:
+            return [f"checkpoints are left to others: {found.left}"]
+        if found.tail.versions:
+            lines = [f"a checkpoint of version {found.version} with {found.files:,} files would be written"]
+        else:
+            lines = ["there is a checkpoint of the newest version"]
+        if found.kept is not None:
+            lines.append(f"nothing of the log would be deleted: {found.kept}")
+        elif found.expired:
+            lines.append(
+                f"{found.expired:,} expired objects of the log would be deleted; it would begin with version "
+                f"{found.boundary}"
+            )
+        return lines
+
+
+async def checkpoint(store: Store, clock: Clock, *, apply: bool = False) -> CheckpointOutput:
+    """Looks at the log, and keeps it up right after that where `apply` is set."""
+    table_format = await table_at(store, clock)
+    if await table_format.open() is None:
+        raise InvalidInput(f"there is no table at {store.location}; check the location")
+    found = await table_format.survey_log()
+    return CheckpointOutput(store.location, found, await keep_up(table_format, clean=True) if apply else None)
+
+
+@click.command("checkpoint")
+@click.argument("location", metavar="TABLE")
+@click.option("--apply", is_flag=True, help="Do it. Without this, what would be done is shown.")
+@store_option
+@json_option
+def command(location: str, apply: bool, store_options: Mapping[str, str], as_json: bool) -> None:
+    """Write a checkpoint of TABLE's log, and delete what of the log has expired.
+
+    Shows what there is and does it with --apply. A driver with lakecommit.register does both by itself. The table stays
+    as it is: only how fast it opens changes, and how far back its history goes, by its own properties.
+    """
+    output = run(checkpoint(open_store(location, store_options), SystemClock(), apply=apply))
+    show(output, as_json=as_json)
+    if not output.well:
+        raise SystemExit(1)
+
+
+def _did(kept: KeptUp) -> list[str]:
+    made, cleaned = kept.checkpoint, kept.cleaned
+    if isinstance(made, LeftToOthers):
+        return [f"nothing was written: {made.reason}"]
+    if made.created:
+        of = f"{made.files:,} files, {size(made.size_bytes)}"
+        lines = [f"a checkpoint of version {made.version} was written: {of}"]
+    else:
+        lines = [f"there is a checkpoint of version {made.version} already"]
+    if cleaned is not None and cleaned.kept is not None:
+        lines.append(f"nothing of the log was deleted: {cleaned.kept}")
+    elif cleaned is not None and cleaned.deleted:
+        lines.append(f"{cleaned.deleted:,} expired objects of the log were deleted; it begins with {cleaned.boundary}")
+    if cleaned is not None and cleaned.unconfirmed:
+        lines.append(f"{cleaned.unconfirmed:,} deletions are not confirmed by the store; run it again")
+    return lines
+
+
+def _done(kept: KeptUp) -> dict[str, Any]:
+    made, cleaned = kept.checkpoint, kept.cleaned
+    return {
+        "leftToOthers": made.reason if isinstance(made, LeftToOthers) else None,
+        "checkpoint": None if isinstance(made, LeftToOthers) else made.version,
+        "created": not isinstance(made, LeftToOthers) and made.created,
+        "deleted": 0 if cleaned is None else cleaned.deleted,
+        "unconfirmed": 0 if cleaned is None else cleaned.unconfirmed,
+        "boundary": None if cleaned is None else cleaned.boundary,
+        "kept": None if cleaned is None else cleaned.kept,
+    }
