@@ -47,6 +47,12 @@ class SchemaMismatch(InvalidInput):
     entry = "schema-mismatch"
 
 
+class ConstraintViolated(SchemaMismatch):
+    """A row violates a rule of the table, such as NOT NULL or a CHECK constraint."""
+
+    entry = "constraint-violated"
+
+
 class UnsupportedTable(InvalidInput):
     """The table uses a feature that a blind append cannot honour."""
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 import pyarrow as pa
 
 from lakecommit.clock import SystemClock
+from lakecommit.expressions.bound import Session
 from lakecommit.formats.base import WritePlan
 from lakecommit.model import Attempt, Epoch, QueryId, Report
 from lakecommit.options.declarations import Options
+from lakecommit.spark_ext.sql_settings import sql_session
 from lakecommit.state import layout
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
@@ -20,16 +22,25 @@ from lakecommit.writing.attempt import write_attempt
 from lakecommit.writing.settings import WriterSettings
 
 
-def run_task(batches: Iterator[pa.RecordBatch], attempt: Attempt, plan: str, options: Options) -> Report:
+def run_task(
+    batches: Iterator[pa.RecordBatch],
+    attempt: Attempt,
+    plan: str,
+    options: Options,
+    setting: Callable[[str], str | None],
+) -> Report:
+    """`setting` gives what the session sets of Spark's own settings."""
+    write_plan = WritePlan.from_json(plan)
     settings = WriterSettings(
         target_file_size_bytes=options.target_file_size_bytes,
         max_records_per_file=options.max_records_per_file,
         compression=options.compression,
         local_dir=local_dir(),
         event_time_column=options.event_time_column,
+        session=sql_session(setting) if write_plan.has_expressions else Session(),
     )
     store = _store(options.path, options.store_options)
-    return write_attempt(batches, attempt, WritePlan.from_json(plan), settings, store, SystemClock())
+    return write_attempt(batches, attempt, write_plan, settings, store, SystemClock())
 
 
 def sealed_already(query: QueryId, epoch: Epoch, options: Options) -> bool:

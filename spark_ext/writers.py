@@ -62,7 +62,8 @@ class BatchWriter(DataSourceArrowWriter):
             if self._planned.skip:
                 return _message(Report(attempt, skipped=True))
             options = parse_options(self._options, streaming=False, defaults=self._planned.defaults)
-            return replace(_message(run_task(iterator, attempt, self._planned.plan, options)), execution=execution)
+            report = run_task(iterator, attempt, self._planned.plan, options, context.getLocalProperty)
+            return replace(_message(report), execution=execution)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         with sentence_first(f"committing {self}"):
@@ -119,7 +120,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             options = parse_options(self._options, streaming=True, defaults=self._planned.defaults)
             if epoch <= self._planned.done.get(query, -1) or (self._inline and sealed_already(query, epoch, options)):
                 return _message(Report(attempt, skipped=True))
-            return _message(run_task(iterator, attempt, self._planned.plan, options))
+            return _message(run_task(iterator, attempt, self._planned.plan, options, context.getLocalProperty))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         with sentence_first(f"committing {self}"):

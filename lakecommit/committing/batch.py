@@ -40,7 +40,7 @@ async def commit_batch(
         if table.state is None:
             await reader.look_anew()
         await table.create_if_missing(schema, settings)
-        _check(table, pending, settings, txn)
+        await _check(table, reader, pending, settings, txn)
         left = pending
         if not compacted.isdisjoint(file.path.rpartition("/")[2] for file in pending.files):
             # An earlier try was the version after all, others have compacted it, and then it was written over.
@@ -69,7 +69,7 @@ async def commit_batch(
     return landed or Landed(table.known, 1, 0)
 
 
-def _check(table: TableView, pending: Pending, settings: TableSettings, txn: Txn | None) -> None:
+async def _check(table: TableView, reader: Reader, pending: Pending, settings: TableSettings, txn: Txn | None) -> None:
     if txn is not None and table.has_reached(txn):
         raise Overtaken(
             f"txnVersion {txn.version} of txnAppId {txn.application_id!r} was committed by somebody else while this "
@@ -78,6 +78,6 @@ def _check(table: TableView, pending: Pending, settings: TableSettings, txn: Txn
     if table.known.mark(pending.query) is not None:
         raise Overtaken(f"batch write {pending.query} was cleaned up before it was committed: run it again")
     try:
-        table.check_plans([pending], settings, NOT_COMMITTED)
+        await reader.check_fit([pending], settings, NOT_COMMITTED)
     except TableMadeAnew as anew:
         raise ContradictoryState(f"{str(anew).partition(';')[0]}; nothing was committed; run the write again") from anew

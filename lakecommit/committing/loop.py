@@ -232,7 +232,7 @@ class Snapshots:
             assert not queries.table.is_done(query, epochs[0].epoch), "what the mark has reached was dropped"
             try:
                 staged = queries.staged(query, epochs)
-                queries.table.check_plans(staged, settings, SEALED)
+                await self._reader.check_fit(staged, settings, SEALED)
                 look = await self._reader.look_for(query, epochs, staged)
                 if look.waits and not look.ready:
                     self._hold(query, epochs[0])

@@ -20,6 +20,7 @@ from lakecommit.expressions.types import (
     DOUBLE,
     FLOAT,
     INTEGERS,
+    LONG,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -28,6 +29,7 @@ from lakecommit.expressions.types import (
     decimal,
     decimal_parts,
     decimal_result,
+    integer_limits,
     is_evaluated,
     is_numeric,
     wider,
@@ -63,6 +65,9 @@ class _Binder:
                 return choosing.null_test(self.bind(child))
             case Call("and" | "or" as name, (left, right)):
                 sides = self._condition(left), self._condition(right)
+                if any(side.constant for side in sides):
+                    # Spark leaves the other side out then, if it may, and what may fail with it.
+                    raise Unsupported(f"{name.upper()} with a side that is the same for all rows", expression.position)
                 return choosing.conjunction(*sides) if name == "and" else choosing.disjunction(*sides)
             case Call("not", (child,)):
                 return choosing.negation(self._condition(child))
@@ -142,9 +147,10 @@ class _Binder:
         together = wider(left.type, right.type, ansi=self._session.ansi)
         if together is None or together == VOID:
             raise self._unlike(call, left, right)
-        if VOID in (left.type, right.type) and (left.fails or right.fails):
-            # Spark may or may not evaluate the other side.
-            raise Unsupported("a comparison with NULL of what may fail", call.position)
+        self._refuse_null_beside_failure(left, right, call.position)
+        if any(_is_beyond(one.literal) and other.type in INTEGERS for one, other in ((left, right), (right, left))):
+            # Spark makes such a comparison true or false, also where the whole number is null.
+            raise Unsupported("a comparison of a whole number with one that is larger than any", call.position)
         return comparing.comparison(
             call.name, self._cast(left, together, call.position), self._cast(right, together, call.position)
         )
@@ -173,6 +179,7 @@ class _Binder:
         sign, position, ansi = call.name, call.position, self._session.ansi
         if VOID in (left.type, right.type):
             raise self._unlike(call, left, right)
+        self._refuse_null_beside_failure(left, right, position)
         floating = {FLOAT, DOUBLE}.intersection((left.type, right.type))
         if not floating and (decimal_parts(left.type) or decimal_parts(right.type)):
             left_size, right_size = as_decimal(left.type), as_decimal(right.type)
@@ -220,5 +227,18 @@ class _Binder:
         assert isinstance(together, Primitive)
         return [self._cast(side, together, position) for side in sides]
 
+    def _refuse_null_beside_failure(self, left: Bound, right: Bound, position: int | None) -> None:
+        """Whether Spark evaluates the other side, and fails, is its optimizer's decision."""
+        if (left.fails or right.fails) and (left.is_null or right.is_null):
+            raise Unsupported("NULL beside what may fail", position)
+
     def _unlike(self, call: Call, left: Bound, right: Bound) -> Unsupported:
         return Unsupported(f"{call.name} of {describe(left.type)} and {describe(right.type)}", call.position)
+
+
+def _is_beyond(literal: Literal | None) -> bool:
+    """Whether it is a decimal outside of the whole numbers that there are."""
+    if literal is None or decimal_parts(literal.type) is None:
+        return False
+    low, high = integer_limits(LONG)
+    return not low <= Decimal(literal.value or 0) <= high

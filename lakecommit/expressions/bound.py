@@ -56,6 +56,12 @@ class Bound:
     literal: Literal | None = None
 
     @property
+    def is_null(self) -> bool:
+        """Whether it is null for all rows, as far as that is known without any."""
+        known = self.constant and not self.fails and not self.zoned
+        return known and not self.evaluate(Rows((), 1))[0].is_valid
+
+    @property
     def value_type(self) -> Primitive:
         """Precondition: it is no struct, array or map, which only null tests take."""
         assert isinstance(self.type, Primitive)
@@ -104,4 +110,5 @@ def combine(data_type: DataType, evaluate: Callable[[Rows], pa.Array], *parts: B
         evaluate,
         fails=fails or any(part.fails for part in parts),
         zoned=any(part.zoned for part in parts),
+        constant=all(part.constant for part in parts),
     )

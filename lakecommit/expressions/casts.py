@@ -49,7 +49,7 @@ def cast(child: Bound, to: Primitive, *, ansi: bool, position: int | None = None
         # Spark may or may not leave the cast to float out.
         raise Unsupported("a cast of a whole number to float and then to double", position)
     convert, fails, zoned = _conversion(child.type, to, ansi=ansi, position=position)
-    if child.constant and not fails and not zoned:
+    if child.constant and not (fails or zoned or child.fails or child.zoned):
         one = Rows((), 1)
         return of_scalar(to, convert(child.evaluate(one), one)[0])
     made = combine(to, lambda rows: convert(child.evaluate(rows), rows), child, fails=fails)

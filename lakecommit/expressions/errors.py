@@ -16,4 +16,5 @@ class Unsupported(Exception):
 
 
 class EvaluationFailed(Exception):
-    """Spark would fail on a row, too: an overflow, a division by zero, a cast that does not fit."""
+    """A row has no value: Spark would fail on it, too (an overflow, a division by zero, a cast that does not fit), or
+    what Spark would make of it is not known here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -156,7 +157,7 @@ def _local(child: Bound, make: Callable[[pa.Array], pa.Array], result: object) -
 
 
 def _zoned(bound: Bound) -> Bound:
-    return Bound(bound.type, bound.evaluate, bound.fails, zoned=True)
+    return replace(bound, zoned=True)
 
 
 _CASES = {"ucase": "upper", "lcase": "lower"}

@@ -11,6 +11,8 @@ from lakecommit.expressions.bound import Bound, combine
 from lakecommit.expressions.errors import EvaluationFailed, Unsupported
 from lakecommit.expressions.types import BOOLEAN, INTEGER, STRING
 
+# Its lower case depends on the letters around it.
+_SIGMA = "Σ"
 TRIMS = {"trim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "rtrim": pc.utf8_rtrim}
 
 
@@ -69,16 +71,21 @@ def in_case(name: str, child: Bound) -> Bound:
 
 
 def _in_case(name: str, value: str) -> str:
-    if any(map(_is_unknown, value)):
-        raise EvaluationFailed(f"{name}() of a character that this Python's Unicode does not know: {value!r}")
+    if any(_may_change(name, character) for character in value) or (name == "lower" and _SIGMA in value):
+        raise EvaluationFailed(f"{name}() of a character for which versions of Unicode may differ: {value!r}")
     return value.upper() if name == "upper" else value.lower()
 
 
-def _is_unknown(character: str) -> bool:
-    """Whether a newer Unicode may make a letter of it: some codes will never be one."""
-    code = ord(character)
-    never = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
-    return unicodedata.category(character) == "Cn" and not never
+def _may_change(name: str, character: str) -> bool:
+    """Whether another version of Unicode may have another case of it: cases that there are stay, others may come."""
+    if character.isascii():
+        return False
+    category, code = unicodedata.category(character), ord(character)
+    if category == "Cn":
+        # Some codes will never be a letter.
+        return not (code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF)
+    alone = character.upper() == character.lower() == character
+    return category in {"Ll", "Lu"} and alone
 
 
 def _emptied(values: pa.Array) -> pa.Array:

@@ -22,21 +22,50 @@ NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """What has to be true of every row: `expression` is Spark SQL over the table's columns. Null is not true."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A column that the data does not have, and what its values are: Spark SQL over the table's columns."""
+
+    column: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
 class WritePlan:
     """What a task must know to write files that fit the table.
 
     `schema` is the table's schema in Delta's JSON form, column mapping metadata included. `partition_columns` are
     logical names, in order. `stats_columns` are physical paths ("a", "s.x") of the leaves to collect bounds for.
-    `table_id` is None when the table does not exist yet.
+    `table_id` is None when the table does not exist yet. `checks` are asked of every row, `computed` columns and those
+    with `defaults`, which are literals, are filled in.
     """
 
     schema: str
     partition_columns: tuple[str, ...]
     stats_columns: tuple[str, ...]
     table_id: str | None
+    checks: tuple[Check, ...] = ()
+    computed: tuple[Computed, ...] = ()
+    defaults: tuple[Computed, ...] = ()
+
+    @property
+    def has_expressions(self) -> bool:
+        return bool(self.checks or self.computed or self.defaults)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"), sort_keys=True)
+        """Every manifest has it, so that what most tables do not have is left out."""
+        fields = asdict(self)
+        for name in ("checks", "computed", "defaults"):
+            if not fields[name]:
+                del fields[name]
+        return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
     @staticmethod
     def from_json(text: str) -> WritePlan:
@@ -46,6 +75,9 @@ class WritePlan:
             partition_columns=tuple(fields["partition_columns"]),
             stats_columns=tuple(fields["stats_columns"]),
             table_id=fields["table_id"],
+            checks=tuple(Check(**each) for each in fields.get("checks", ())),
+            computed=tuple(Computed(**each) for each in fields.get("computed", ())),
+            defaults=tuple(Computed(**each) for each in fields.get("defaults", ())),
         )
 
 
@@ -279,6 +311,9 @@ class PlanWrite(Located, Protocol):
 
     def check_scope(self, plan: WritePlan, scope: Scope) -> None:
         """Raises `InvalidInput` where a table that is written by `plan` cannot be replaced within `scope`. No I/O."""
+
+    def added_checks(self, state: TableState, plan: WritePlan) -> tuple[Check, ...]:
+        """The checks of the table that rows by `plan` were not asked for. Whoever asks them makes the plan fit."""
 
     def check(self, state: TableState, plan: WritePlan, accepted_id: str | None = None) -> None:
         """Raises `SchemaMismatch` where files written by `plan` no longer fit the table.

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from lakecommit.errors import ContradictoryState, SchemaMismatch
 from lakecommit.formats.base import (
+    Check,
     Commit,
     Committed,
     Conflict,
@@ -92,6 +93,9 @@ class TableView:
         if settings.replaces is not None:
             self._format.check_scope(plan, settings.replaces.scope)
         return plan
+
+    def added_checks(self, plan: WritePlan) -> tuple[Check, ...]:
+        return () if self.state is None else self._format.added_checks(self.state, plan)
 
     def check_plans(self, pending: Sequence[Pending], settings: TableSettings, remedy: str) -> None:
         """Raises where files that are pending no longer fit the table; `remedy` is what helps then."""

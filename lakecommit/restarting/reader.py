@@ -17,6 +17,7 @@ from lakecommit.progress.observer import Observer
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.settings import TableSettings
 from lakecommit.progress.table import ReadTable
+from lakecommit.restarting.late_checks import asked_late
 from lakecommit.restarting.presence import FilePresence, FilesGone, Look, missing_files, reason_to_look
 from lakecommit.restarting.replay import Replay, replay
 from lakecommit.state.stored import ReadState
@@ -120,6 +121,11 @@ class Reader:
             f"somebody else commits query {query} faster than its state can be read; stop all but one driver "
             "of this query and start it again"
         )
+
+    async def check_fit(self, pending: Sequence[Pending], settings: TableSettings, remedy: str) -> None:
+        """Raises where files that are pending do not fit the table, or hold rows that it does not take any more."""
+        table = self._queries.table
+        table.check_plans(await asked_late(self._store, table, pending, remedy), settings, remedy)
 
     async def look_for(self, query: QueryId, run: Sequence[SealedEpoch], staged: Sequence[Pending]) -> Look:
         """How many of the next epochs may be committed now. Raises where files of the first one are gone; then the

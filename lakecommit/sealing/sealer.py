@@ -148,7 +148,7 @@ class Sealer:
         pending = pending_of(query, epoch, staged.manifests)
         # What does not fit as far as is known is refused while Spark would still run the epoch anew.
         try:
-            self._table.check_plans([pending], run.asked_for, NOT_SEALED)
+            await self._reader.check_fit([pending], run.asked_for, NOT_SEALED)
         except TableMadeAnew:
             # What the query has pending belongs into the message, too.
             async with self._reader.turn:

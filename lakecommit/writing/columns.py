@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakecommit.errors import SchemaMismatch
+from lakecommit.errors import ConstraintViolated, SchemaMismatch
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
 
 _NESTED_IDS = "delta.columnMapping.nested.ids"
@@ -66,7 +66,7 @@ def _conform_field(
         absent = source.is_null() if parent_valid is None else pc.and_(source.is_null(), parent_valid)
         count = pc.sum(absent).as_py() or 0
         if count:
-            raise SchemaMismatch(
+            raise ConstraintViolated(
                 f"column {path} does not allow nulls, but {count} of {length} rows of a batch are null; "
                 "filter or fill them, or make the column nullable"
             )

@@ -21,6 +21,7 @@ from lakecommit.writing.partitions import (
     directory_of,
     split,
 )
+from lakecommit.writing.rules import RowRules, zone_of
 from lakecommit.writing.settings import WriterSettings
 from lakecommit.writing.spill import ExternalSort
 from lakecommit.writing.spool import Spool
@@ -50,7 +51,8 @@ def encode(
     `name` makes a file's base name from its number (0, 1, 2… in the order in which they are given). Memory is bounded
     as `WriterSettings` says. The rows of the first few partition values are encoded as they come, those of all others
     are sorted on local disk first, so that a value has one file unless its size asks for more; a NaN that comes late
-    may take one more. Raises `InvalidInput` where the column that the settings name for event times is not there or
+    may take one more. Raises `ConstraintViolated` for a row that violates a rule of the plan, before a file with it is
+    given, and `InvalidInput` where the column that the settings name for event times is not there or
     holds none.
     """
     encoder = _Encoder(plan, settings, name)
@@ -73,6 +75,7 @@ class _Encoder:
         self._fields: tuple[Field, ...] = (*data_fields, *self._partition_fields)
         self._schema = pa.schema([arrow_field(field) for field in self._fields])
         self._file_schema = pa.schema(list(self._schema)[: len(data_fields)])
+        self._rules = RowRules(plan, self._fields, settings.session)
         self._leaves = stats_leaves(data_fields, plan.stats_columns)
         self._event_column: str | None = None
         self._event_partition: int | None = None
@@ -122,7 +125,9 @@ class _Encoder:
         # Small batches are put together first: all that follows costs much the same for few rows as for many.
         chunk = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)
         self._gathered, self._gathered_bytes, self._gathered_rows = [], 0, 0
-        chunk = conform(chunk, self._fields, self._schema)
+        given = self._rules.completed(chunk)
+        chunk = conform(given, self._fields, self._schema)
+        self._rules.check(chunk, zone_of(given.schema))
         if not self._partition_fields:
             yield from self._rows_to(self._sink(()), chunk)
             return

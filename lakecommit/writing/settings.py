@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from lakecommit.expressions.bound import Session
 
 MIB = 1024 * 1024
 
@@ -13,7 +15,8 @@ class WriterSettings:
 
     `max_records_per_file` of 0 means no limit. `local_dir` is where large files and sorted runs are kept until they are
     uploaded; None means the system's directory for temporary files. `event_time_column` is the name of a top-level
-    column, the range of whose values is kept of each file; None keeps none.
+    column, the range of whose values is kept of each file; None keeps none. `session` is what the table's expressions
+    depend on.
     """
 
     target_file_size_bytes: int = 128 * MIB
@@ -21,6 +24,7 @@ class WriterSettings:
     compression: str = "zstd"
     local_dir: str | None = None
     event_time_column: str | None = None
+    session: Session = field(default_factory=Session)
 
     row_group_bytes: int = 64 * MIB
     row_group_rows: int = 1_000_000

@@ -77,7 +77,7 @@ def modules_of_an_epoch(path: str) -> set[str]:
             attempt = Attempt(query, Epoch(epoch), TaskId(0), AttemptId(uuid.uuid4().hex))
             rows = pa.record_batch({"id": pa.array([epoch]), "text": pa.array(["x"])})
             parsed = parse_options(options, streaming=True)
-            report = await asyncio.to_thread(run_task, iter([rows]), attempt, planned.plan, parsed)
+            report = await asyncio.to_thread(run_task, iter([rows]), attempt, planned.plan, parsed, {}.get)
             reports = (encode_report(report),)
             request = Request(Verb.COMMIT_EPOCH, options, SCHEMA, streaming=True, epoch=epoch, reports=reports)
             assert (await committers.answer(request, Facts())).version == epoch + 1

@@ -12,6 +12,7 @@ from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch
 from lakecommit.formats.base import (
     NO_PROPERTIES,
+    Check,
     Committed,
     Conflict,
     FormatStore,
@@ -129,6 +130,9 @@ class TinyFormat:
     def check_scope(self, plan: WritePlan, scope: Scope) -> None:
         if scope != Scope():
             raise InvalidInput("a tiny table is replaced as a whole, or not at all")
+
+    def added_checks(self, state: TableState, plan: WritePlan) -> tuple[Check, ...]:
+        return ()
 
     def check(self, state: TableState, plan: WritePlan, accepted_id: str | None = None) -> None:
         if plan.table_id not in (None, state.table_id) and accepted_id != state.table_id:

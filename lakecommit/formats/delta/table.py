@@ -9,6 +9,7 @@ from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch, StoreError
 from lakecommit.formats.base import (
     NO_PROPERTIES,
+    Check,
     Committed,
     Conflict,
     FormatStore,
@@ -39,6 +40,7 @@ from lakecommit.formats.delta.schema.changes import breaking_changes
 from lakecommit.formats.delta.schema.fit import mismatches, written_schema
 from lakecommit.formats.delta.schema.mapping import strip
 from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of, refuse_unsupported
+from lakecommit.formats.delta.schema.rules import Rules, added_checks, rules_of, unheeded, with_rules
 from lakecommit.formats.delta.schema.statistics import stats_columns
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, of_delta
 from lakecommit.formats.delta.upkeep.checkpointing import write_checkpoint
@@ -75,7 +77,7 @@ def open_format(
 
 
 class DeltaFormat:
-    """A `TableFormat` for one table. It keeps nothing between calls but which metadata it has found acceptable."""
+    """A `TableFormat` for one table. It keeps nothing between calls but what follows from the metadata."""
 
     def __init__(
         self, store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
@@ -85,6 +87,7 @@ class DeltaFormat:
         self._new_id = new_id
         self._random = random
         self._accepted: tuple[DeltaProtocol, Metadata] | None = None
+        self._rules: tuple[Metadata, Rules] | None = None
 
     @property
     def name(self) -> str:
@@ -155,7 +158,11 @@ class DeltaFormat:
             problems += _partition_mismatch(partition_columns, state.metadata.partition_columns)
         if problems:
             raise SchemaMismatch(f"the data does not fit {self._store.location}: " + "; ".join(problems))
-        return self._plan(state, table, written_schema(data, table))
+        plan = self._plan(state, table, written_schema(data, table))
+        return with_rules(plan, self._rules_of(state), data, table)
+
+    def added_checks(self, state: TableState, plan: WritePlan) -> tuple[Check, ...]:
+        return added_checks(plan, self._rules_of(of_delta(state)))
 
     def evolution(self, state: TableState, schema: str) -> DeltaEvolution | None:
         state = of_delta(state)
@@ -171,6 +178,7 @@ class DeltaFormat:
         if plan.table_id not in (None, state.table_id) and accepted_id != state.table_id:
             raise made_anew(self._store.location, plan.table_id or "", state.table_id)
         problems = _partition_mismatch(plan.partition_columns, state.metadata.partition_columns)
+        problems += unheeded(plan, self._rules_of(state))
         if plan.schema != state.metadata.schema_string:
             table = parse(state.metadata.schema_string)
             current = self._plan(state, table, table)
@@ -293,6 +301,11 @@ class DeltaFormat:
         partitions = metadata.partition_columns
         columns = stats_columns(table, partitions, metadata.configuration, state.clustering_columns)
         return WritePlan(schema, partitions, columns, metadata.id)
+
+    def _rules_of(self, state: DeltaState) -> Rules:
+        if self._rules is None or self._rules[0] is not state.metadata:
+            self._rules = (state.metadata, rules_of(state.metadata, parse(state.metadata.schema_string)))
+        return self._rules[1]
 
     def _refuse_unsupported(self, state: DeltaState) -> None:
         accepted = self._accepted

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakecommit.formats.delta.schema.fit import CURRENT_DEFAULT, decimal_parts, same_type
-from lakecommit.formats.delta.schema.protocol import all_fields
+from lakecommit.formats.delta.schema.fields import all_fields
+from lakecommit.formats.delta.schema.fit import decimal_parts, same_type
+from lakecommit.formats.delta.schema.rules import CURRENT_DEFAULT
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
 
 _WIDER = {

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from lakecommit.formats.delta.schema.rules import CURRENT_DEFAULT, default_problem, is_generated
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
 
 ILLEGAL_CHARACTERS = " ,;{}()\n\t="
@@ -28,7 +29,6 @@ _WRITABLE = frozenset(
 )
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _COLLATION = "__COLLATIONS"
-CURRENT_DEFAULT = "CURRENT_DEFAULT"
 # Marks that Spark and Delta leave on columns of a query: watermarks, defaults and ids of the tables it reads.
 _INTERNAL_METADATA = ("__", CURRENT_DEFAULT, "EXISTS_DEFAULT", "delta.", "spark.")
 
@@ -36,7 +36,8 @@ _INTERNAL_METADATA = ("__", CURRENT_DEFAULT, "EXISTS_DEFAULT", "delta.", "spark.
 def mismatches(data: Struct, table: Struct) -> list[str]:
     """What keeps rows of `data` out of `table`; columns are matched by name, in any order, at every depth.
 
-    A nullable column that only the table has is null in these rows.
+    A column that only the table has is computed, has its default or is null in these rows, if it may be null. Whether
+    a column that may not be null has nulls is seen row by row.
     """
     return [*_no_columns(data), *_duplicates(data, ""), *_unwritable(data, ""), *_compare_structs(data, table, "")]
 
@@ -97,7 +98,7 @@ def _compare_structs(data: Struct, table: Struct, prefix: str) -> Iterator[str]:
         path = prefix + field.name
         if field.name in exact:
             seen.add(field.name)
-            yield from _compare_fields(field, exact[field.name], path)
+            yield from _compare_types(field.type, exact[field.name].type, path)
         elif field.name.lower() in folded:
             spelled = folded[field.name.lower()].name
             seen.add(spelled)
@@ -113,13 +114,16 @@ def _compare_structs(data: Struct, table: Struct, prefix: str) -> Iterator[str]:
 
 
 def _missing(field: Field, path: str) -> Iterator[str]:
-    """Why a column of the table has to be in the data; nothing where it is null otherwise."""
-    if not field.nullable:
+    """Why a column of the table has to be in the data; nothing where it is computed, has a default or is null."""
+    default = field.metadata.get(CURRENT_DEFAULT)
+    if is_generated(field):
+        return
+    if default is None and not field.nullable:
         yield f"column {path} ({describe(field.type)} not null) is missing: add it to the data"
-    elif (default := field.metadata.get(CURRENT_DEFAULT)) is not None:
+    elif (why := default_problem(field)) is not None:
         yield (
-            f"column {path} is missing, and its default value ({default}) is not filled in here: add the column to the "
-            f"data, or ALTER TABLE … ALTER COLUMN {path} DROP DEFAULT, so that it is null"
+            f"column {path} is missing, and its default value ({default}) is not filled in here, because of {why}: add "
+            f"the column to the data, or ALTER TABLE … ALTER COLUMN {path} DROP DEFAULT, so that it is null"
         )
 
 
@@ -138,23 +142,13 @@ def _written_type(data: DataType | None, table: DataType) -> DataType:
             return table
 
 
-def _compare_fields(data: Field, table: Field, path: str) -> Iterator[str]:
-    if data.nullable and not table.nullable:
-        yield f"column {path} may be null, but is not null in the table: replace its nulls, e.g. with coalesce"
-    yield from _compare_types(data.type, table.type, path)
-
-
 def _compare_types(data: DataType, table: DataType, path: str) -> Iterator[str]:
     match data, table:
         case Struct(), Struct():
             yield from _compare_structs(data, table, path + ".")
-        case Array(element, contains_null), Array(table_element, table_contains_null):
-            if contains_null and not table_contains_null:
-                yield f"the elements of column {path} may be null, but are not null in the table: remove nulls"
+        case Array(element, _), Array(table_element, _):
             yield from _compare_types(element, table_element, path + ".element")
-        case Map(key, value, contains_null), Map(table_key, table_value, table_contains_null):
-            if contains_null and not table_contains_null:
-                yield f"the values of column {path} may be null, but are not null in the table: remove nulls"
+        case Map(key, value, _), Map(table_key, table_value, _):
             yield from _compare_types(key, table_key, path + ".key")
             yield from _compare_types(value, table_value, path + ".value")
         case Primitive(name), Primitive(table_name) if same_type(name, table_name):

@@ -143,7 +143,9 @@ def _canonical(given: str) -> str:
     if name is not None:
         return name
     if given.lower().startswith("delta.constraints."):
-        raise InvalidInput(f"{given} needs checkConstraints, which lakecommit does not evaluate; leave it out")
+        raise InvalidInput(
+            f"{given}: checkConstraints are added with ALTER TABLE … ADD CONSTRAINT once the table is there"
+        )
     if given.lower() in {"delta.minreaderversion", "delta.minwriterversion"}:
         raise InvalidInput(f"{given} cannot be set; the protocol follows from the features that the table uses")
     nearest = difflib.get_close_matches(given.lower(), _BY_LOWER, n=1, cutoff=0.6)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lakecommit.errors import UnsupportedTable
+from lakecommit.formats.delta.schema.fields import all_fields
+from lakecommit.formats.delta.schema.rules import rule_problems
 from lakecommit.formats.delta.state import DeltaProtocol, Metadata
-from lakecommit.schema import Array, DataType, Field, Map, Struct, parse
+from lakecommit.schema import parse
 
 # A writer version below 7 stands for all features up to its own line.
 _LEGACY_WRITER: tuple[tuple[int, str], ...] = (
@@ -83,10 +85,8 @@ _REFUSED: Mapping[str, str] = {
     "redirectWriterOnly-preview": "the table redirects to another location; write to that one",
 }
 
-# Column metadata that asks a writer to evaluate or to enforce something, with the feature's name and the remedy.
+# Column metadata that asks a writer for something which is not done here, with the feature's name and the remedy.
 _COLUMN_RULES: tuple[tuple[str, str, str], ...] = (
-    ("delta.invariants", "invariants", "expressions are not evaluated here; drop the invariant or use delta-spark"),
-    ("delta.generationExpression", "generatedColumns", "expressions are not evaluated here; use delta-spark"),
     ("delta.identity.start", "identityColumns", "identity values are not generated here; use delta-spark"),
     ("__CHAR_VARCHAR_TYPE_STRING", "char/varchar", "lengths are not enforced here; change the column to string"),
     ("__COLLATIONS", "collations", "statistics are not ordered by a collation; use delta-spark"),
@@ -124,21 +124,6 @@ def column_mapping_mode(protocol: DeltaProtocol, metadata: Metadata) -> str:
     return metadata.configuration.get("delta.columnMapping.mode", "none").lower()
 
 
-def all_fields(data_type: DataType, prefix: str = "") -> Iterator[tuple[str, Field]]:
-    """Every field at every depth, with its dotted path; `element`, `key` and `value` stand for those parts."""
-    match data_type:
-        case Struct(fields):
-            for field in fields:
-                path = f"{prefix}{field.name}"
-                yield path, field
-                yield from all_fields(field.type, path + ".")
-        case Array(element, _):
-            yield from all_fields(element, prefix + "element.")
-        case Map(key, value, _):
-            yield from all_fields(key, prefix + "key.")
-            yield from all_fields(value, prefix + "value.")
-
-
 def assigns_row_ids(protocol: DeltaProtocol, metadata: Metadata) -> bool:
     return "rowTracking" in features_of(protocol) and not metadata.flag("delta.rowTrackingSuspended")
 
@@ -158,17 +143,15 @@ def _reasons(protocol: DeltaProtocol, metadata: Metadata) -> Iterator[str]:
         yield f"the table has the feature {name}: {why}"
     if metadata.provider != "parquet":
         yield f"its data files are {metadata.provider}, not parquet"
-    constraints = sorted(key for key in metadata.configuration if key.lower().startswith("delta.constraints."))
-    if constraints:
-        names = ", ".join(key.split(".", 2)[2] for key in constraints)
-        yield f"the table has checkConstraints ({names}): they are not evaluated here; drop them or use delta-spark"
     if metadata.flag(SYMLINK_MANIFESTS):
         yield (
             f"the table keeps symlink manifests ({SYMLINK_MANIFESTS}): they are not written here and would go stale; "
             f"ALTER TABLE … UNSET TBLPROPERTIES ('{SYMLINK_MANIFESTS}') and run GENERATE symlink_format_manifest FOR "
             "TABLE … when its readers need them, or use delta-spark"
         )
-    fields = list(all_fields(parse(metadata.schema_string)))
+    schema = parse(metadata.schema_string)
+    yield from rule_problems(metadata, schema)
+    fields = list(all_fields(schema))
     for key, name, why in _COLUMN_RULES:
         columns = [path for path, field in fields if field.metadata.get(key) is not None]
         if columns:

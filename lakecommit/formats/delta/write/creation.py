@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lakecommit.errors import InvalidInput
+from lakecommit.formats.delta.schema.fields import all_fields
 from lakecommit.formats.delta.schema.fit import new_table_problems, resolve_partition_columns, table_schema
 from lakecommit.formats.delta.schema.mapping import assign
 from lakecommit.formats.delta.schema.properties import TableProperties, table_properties
-from lakecommit.formats.delta.schema.protocol import READER_FEATURES, all_fields
+from lakecommit.formats.delta.schema.protocol import READER_FEATURES
 from lakecommit.formats.delta.state import DeltaProtocol, Metadata
 from lakecommit.schema import Array, DataType, Map, Primitive, Struct, parse, to_json
 

@@ -91,11 +91,20 @@ def test_a_newer_protocol_is_refused(versions: tuple[int, int]) -> None:
     ("described", "words"),
     [
         (
-            metadata(configuration={"delta.constraints.c1": "id > 0", "delta.constraints.c2": "x"}),
-            r"checkConstraints \(c1, c2",
+            metadata(configuration={"delta.constraints.c1": "id > 0", "delta.constraints.c2": "id rlike 'x'"}),
+            r"to memory://table: the table has checkConstraints \(c2: id rlike 'x'\), which is not evaluated .*"
+            "'rlike' at character 4; drop it",
         ),
-        (metadata(schema_of(field("a", **{"delta.invariants": "{}"}))), r"invariants \(column a\)"),
-        (metadata(schema_of(field("a", **{"delta.generationExpression": "b"}))), r"generatedColumns \(column a\)"),
+        (metadata(schema_of(field("a", **{"delta.invariants": "{}"}))), r"invariants \(invariant of a: \{\}\)"),
+        (metadata(configuration={"delta.constraints.c": "id + 1"}), r"\(c: id \+ 1\).*it is bigint, and not boolean"),
+        (
+            metadata(schema_of(field("a", **{"delta.generationExpression": "b"}))),
+            r"generatedColumns \(column a: b\).*b, which is not among the columns",
+        ),
+        (
+            metadata(schema_of(field("a", "integer", **{"delta.generationExpression": "b"}), field("b"))),
+            r"generatedColumns \(column a: b\).*it is bigint, and not int",
+        ),
         (metadata(schema_of(field("a", **{"delta.identity.start": 1}))), r"identityColumns \(column a\)"),
         (
             metadata(schema_of(field("a", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(3)"))),
@@ -104,7 +113,7 @@ def test_a_newer_protocol_is_refused(versions: tuple[int, int]) -> None:
         (metadata(schema_of(field("a", "string", __COLLATIONS={}))), r"collations \(column a\)"),
         (
             metadata(schema_of(field("s", struct(field("x", **{"delta.invariants": "{}"}))))),
-            r"invariants \(column s\.x\)",
+            r"invariants \(invariant of s\.x: \{\}\)",
         ),
         (metadata(provider="orc"), "orc, not parquet"),
         (

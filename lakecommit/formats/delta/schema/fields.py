@@ -1,0 +1,22 @@
+"""The fields of a schema, at every depth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakecommit.schema import Array, DataType, Field, Map, Struct
+
+
+def all_fields(data_type: DataType, prefix: str = "") -> Iterator[tuple[str, Field]]:
+    """Every field at every depth, with its dotted path; `element`, `key` and `value` stand for those parts."""
+    match data_type:
+        case Struct(fields):
+            for field in fields:
+                path = f"{prefix}{field.name}"
+                yield path, field
+                yield from all_fields(field.type, path + ".")
+        case Array(element, _):
+            yield from all_fields(element, prefix + "element.")
+        case Map(key, value, _):
+            yield from all_fields(key, prefix + "key.")
+            yield from all_fields(value, prefix + "value.")
