@@ -29,7 +29,7 @@ from rich.table import Table
 
 from lakecommit import schema as schemas
 from lakecommit.clock import SystemClock
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 from lakecommit.schema import Field, Primitive, Struct
 from lakecommit.state.codec import decode_manifest

@@ -37,7 +37,7 @@ from benchmarks import machine
 from benchmarks.memory import MIB, resident_bytes
 from lakecommit import schema as schemas
 from lakecommit.clock import SystemClock
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 from lakecommit.schema import Field, Primitive, Struct
 from lakecommit.service import tables

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakecommit.clock import SystemClock
 from lakecommit.expressions.bound import Session
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, Epoch, QueryId, Report
 from lakecommit.options.declarations import Options
 from lakecommit.spark_ext.sql_settings import sql_session

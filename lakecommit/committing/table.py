@@ -20,7 +20,7 @@ from lakecommit.committing.batch import commit_batch
 from lakecommit.committing.evolving import evolve
 from lakecommit.committing.loop import Snapshots
 from lakecommit.errors import InvalidInput, LakecommitError, StoreError
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Epoch, QueryId, Report, Totals
 from lakecommit.progress.backlog import NOT_KNOWN, EpochOffsets
 from lakecommit.progress.cadence import Pace

@@ -6,79 +6,19 @@ a `TableState` that the caller holds and hands back; only states that the format
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from lakecommit.errors import TableMadeAnew
 from lakecommit.formats.change import Change, EpochRun, Evolution, Scope, Selection
+from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey, LogTail
 from lakecommit.model import AttemptId, DataFile, Epoch, Marks, QueryId, own_mark_id
 from lakecommit.storage.base import Create, Delete, Get, GetRange, List, Put
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What has to be true of every row: `expression` is Spark SQL over the table's columns. Null is not true."""
-
-    name: str
-    expression: str
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """A column that the data does not have, and what its values are: Spark SQL over the table's columns."""
-
-    column: str
-    expression: str
-
-
-@dataclass(frozen=True, slots=True)
-class WritePlan:
-    """What a task must know to write files that fit the table.
-
-    `schema` is the table's schema in Delta's JSON form, column mapping metadata included. `partition_columns` are
-    logical names, in order. `stats_columns` are physical paths ("a", "s.x") of the leaves to collect bounds for.
-    `table_id` is None when the table does not exist yet. `checks` are asked of every row, `computed` columns and those
-    with `defaults`, which are literals, are filled in.
-    """
-
-    schema: str
-    partition_columns: tuple[str, ...]
-    stats_columns: tuple[str, ...]
-    table_id: str | None
-    checks: tuple[Check, ...] = ()
-    computed: tuple[Computed, ...] = ()
-    defaults: tuple[Computed, ...] = ()
-
-    @property
-    def has_expressions(self) -> bool:
-        return bool(self.checks or self.computed or self.defaults)
-
-    def to_json(self) -> str:
-        """Every manifest has it, so that what most tables do not have is left out."""
-        fields = asdict(self)
-        for name in ("checks", "computed", "defaults"):
-            if not fields[name]:
-                del fields[name]
-        return json.dumps(fields, separators=(",", ":"), sort_keys=True)
-
-    @staticmethod
-    def from_json(text: str) -> WritePlan:
-        fields = json.loads(text)
-        return WritePlan(
-            schema=fields["schema"],
-            partition_columns=tuple(fields["partition_columns"]),
-            stats_columns=tuple(fields["stats_columns"]),
-            table_id=fields["table_id"],
-            checks=tuple(Check(**each) for each in fields.get("checks", ())),
-            computed=tuple(Computed(**each) for each in fields.get("computed", ())),
-            defaults=tuple(Computed(**each) for each in fields.get("defaults", ())),
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 
 from lakecommit import schema as schemas
 from lakecommit.concurrency.parallel import in_parallel
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.listening.api import CommittedSnapshot, Partition
 from lakecommit.listening.places import BEFORE_ALL
 from lakecommit.model import Epoch, Pending, QueryId, Seal, Totals

@@ -7,20 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakecommit.errors import ContradictoryState, SchemaMismatch
-from lakecommit.formats.base import (
-    Check,
-    Commit,
-    Committed,
-    Conflict,
-    Moved,
-    Open,
-    PlanWrite,
-    TableState,
-    Testify,
-    WritePlan,
-    marks_of,
-)
+from lakecommit.formats.base import Commit, Committed, Conflict, Moved, Open, PlanWrite, TableState, Testify, marks_of
 from lakecommit.formats.change import Change
+from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.model import Epoch, Marks, Pending, QueryId, Seal
 from lakecommit.progress.settings import TableSettings, Txn
 

@@ -15,8 +15,9 @@ from typing import Protocol
 from lakecommit.commands import command
 from lakecommit.committing.attempt import commit
 from lakecommit.errors import ContradictoryState
-from lakecommit.formats.base import TableState, Testify, WritePlan, marks_of
+from lakecommit.formats.base import TableState, Testify, marks_of
 from lakecommit.formats.change import Change, Held, Kind
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Epoch, Marks, Pending, QueryId, own_mark_id
 from lakecommit.progress.table import ChangeTable, TableView
 from lakecommit.restarting.presence import check_present

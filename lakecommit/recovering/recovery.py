@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from lakecommit.clock import Clock
 from lakecommit.committing.table import TableCommitter
 from lakecommit.errors import LakecommitError
-from lakecommit.formats.base import TableState, WritePlan, marks_of
+from lakecommit.formats.base import TableState, marks_of
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Epoch, Marks, QueryId
 from lakecommit.observing.status import query_status
 from lakecommit.progress.settings import TableSettings

@@ -15,8 +15,9 @@ from lakecommit.clock import Clock, Moment
 from lakecommit.committing.attempt import commit
 from lakecommit.committing.changes import batch_change
 from lakecommit.errors import CommitFailed, LakecommitError, Overtaken, StoreError
-from lakecommit.formats.base import TableState, WritePlan
+from lakecommit.formats.base import TableState
 from lakecommit.formats.change import Change
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import RELEASE_AGE_MS, Pending, QueryId
 from lakecommit.progress.observer import BatchSnapshot
 from lakecommit.progress.queries import Queries

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from lakecommit.clock import Clock
 from lakecommit.committing.attempt import commit
 from lakecommit.concurrency.parallel import in_parallel
-from lakecommit.formats.base import Holding, Open, TableState, Testify, WritePlan, marks_of
+from lakecommit.formats.base import Holding, Open, TableState, Testify, marks_of
 from lakecommit.formats.change import Change, Held, Kind
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Epoch, Pending, QueryId, Seal, own_mark_id
 from lakecommit.progress.table import ChangeTable, ReadTable, TableView
 from lakecommit.releasing.versions import OwnVersions, Whereabouts, held_by

@@ -19,7 +19,7 @@ from lakecommit.errors import ConstraintViolated, CorruptState, UnsupportedTable
 from lakecommit.expressions.bound import Session
 from lakecommit.expressions.parser import parse
 from lakecommit.expressions.syntax import references
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import DataFile, Pending
 from lakecommit.progress.table import TableView
 from lakecommit.schema import Field

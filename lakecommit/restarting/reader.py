@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from lakecommit.clock import Clock
 from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Marks, Pending, QueryId, SealedEpoch
 from lakecommit.progress.epochs import Progress, Replayed, advance
 from lakecommit.progress.observer import Observer
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.settings import TableSettings
 from lakecommit.progress.table import ReadTable
-from lakecommit.restarting.late_checks import asked_late
 from lakecommit.restarting.presence import FilePresence, FilesGone, Look, missing_files, reason_to_look
 from lakecommit.restarting.replay import Replay, replay
 from lakecommit.state.stored import ReadState
@@ -125,7 +125,13 @@ class Reader:
     async def check_fit(self, pending: Sequence[Pending], settings: TableSettings, remedy: str) -> None:
         """Raises where files that are pending do not fit the table, or hold rows that it does not take any more."""
         table = self._queries.table
-        table.check_plans(await asked_late(self._store, table, pending, remedy), settings, remedy)
+        plans = {each.plan for each in pending if each.plan is not None}
+        if any(table.added_checks(WritePlan.from_json(plan)) for plan in plans):
+            # It takes Arrow, which nothing else does here.
+            from lakecommit.restarting.late_checks import asked_late  # noqa: PLC0415
+
+            pending = await asked_late(self._store, table, pending, remedy)
+        table.check_plans(pending, settings, remedy)
 
     async def look_for(self, query: QueryId, run: Sequence[SealedEpoch], staged: Sequence[Pending]) -> Look:
         """How many of the next epochs may be committed now. Raises where files of the first one are gone; then the

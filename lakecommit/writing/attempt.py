@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from lakecommit.clock import Clock
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, Report
 from lakecommit.state.layout import data_file_name
 from lakecommit.writing.encode import encode

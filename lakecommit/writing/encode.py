@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakecommit import schema as schemas
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.schema import Field
 from lakecommit.watermark import check_event_time_column
 from lakecommit.writing.columns import arrow_field, conform

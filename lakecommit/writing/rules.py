@@ -14,7 +14,7 @@ from lakecommit.expressions.constants import literal_value
 from lakecommit.expressions.errors import EvaluationFailed, Unsupported
 from lakecommit.expressions.parser import parse
 from lakecommit.expressions.syntax import Expression, references, sql
-from lakecommit.formats.base import Computed, WritePlan
+from lakecommit.formats.plan import Computed, WritePlan
 from lakecommit.schema import Field, Primitive, Struct
 from lakecommit.writing.columns import arrow_field, conform
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError, UploadTooLate
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import UPLOAD_DEADLINE_MS, Attempt, DataFile, Manifest
 from lakecommit.state.codec import encode_manifest
 from lakecommit.state.layout import manifest_path

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakecommit.clock import Clock
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, DataFile, Manifest, Report
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Store

@@ -21,7 +21,7 @@ WRITER = """
 import asyncio, resource, signal, sys
 import pyarrow as pa
 from lakecommit.clock import SystemClock
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 from lakecommit.storage.location import open_store
 from lakecommit.writing.attempt import write_attempt_on_loop

@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit.formats.base import WritePlan
 from lakecommit.formats.delta import table
 from lakecommit.formats.delta.log import reading
 from lakecommit.formats.delta.write import creation
+from lakecommit.formats.plan import WritePlan
 from lakecommit.state import codec
 from lakecommit.state.container import RecordKind
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakecommit.errors import LakecommitError
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, Report, TaskId
 from lakecommit.state.layout import data_file_name, seal_path
 from lakecommit.writing.encode import EncodedFile

@@ -12,7 +12,6 @@ from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch
 from lakecommit.formats.base import (
     NO_PROPERTIES,
-    Check,
     Committed,
     Conflict,
     FormatStore,
@@ -23,11 +22,11 @@ from lakecommit.formats.base import (
     TableFormat,
     TableState,
     VersionTag,
-    WritePlan,
     check_change,
     made_anew,
 )
 from lakecommit.formats.change import Change, Scope, runs_of
+from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId, own_mark_id
 from lakecommit.schema import Struct, parse, to_json

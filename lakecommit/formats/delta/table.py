@@ -9,7 +9,6 @@ from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch, StoreError
 from lakecommit.formats.base import (
     NO_PROPERTIES,
-    Check,
     Committed,
     Conflict,
     FormatStore,
@@ -20,7 +19,6 @@ from lakecommit.formats.base import (
     TableFormat,
     TableState,
     VersionTag,
-    WritePlan,
     made_anew,
 )
 from lakecommit.formats.change import Change, Scope
@@ -51,6 +49,7 @@ from lakecommit.formats.delta.write.creation import new_table
 from lakecommit.formats.delta.write.evolving import DeltaEvolution, evolution
 from lakecommit.formats.delta.write.scopes import check_scope
 from lakecommit.formats.delta.write.selection import DeltaSelection, select, selected
+from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId
 from lakecommit.schema import Struct, parse, to_json

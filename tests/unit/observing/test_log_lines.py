@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.service.dispatch import Committers, Facts
 from lakecommit.service.wire import Request, Verb
 from lakecommit.state.codec import encode_report

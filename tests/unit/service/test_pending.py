@@ -16,7 +16,7 @@ import pytest
 
 from lakecommit.clock import SystemClock
 from lakecommit.errors import StillPending
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 from lakecommit.options.declarations import ProcessOptions
 from lakecommit.schema import Field, Primitive, Struct, to_json

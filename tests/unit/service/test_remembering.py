@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from lakecommit.errors import AccessDenied
-from lakecommit.formats.base import WritePlan
 from lakecommit.formats.delta.state import DeltaState
+from lakecommit.formats.plan import WritePlan
 from lakecommit.listening.delivery import Delivery
 from lakecommit.listening.feed import Feed
 from lakecommit.listening.table import Listening

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakecommit.errors import StoreError
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Report
 from lakecommit.state.codec import decode_manifest
 from lakecommit.state.layout import manifest_path

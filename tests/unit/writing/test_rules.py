@@ -10,7 +10,7 @@ import pytest
 
 from lakecommit.errors import ConstraintViolated, UnsupportedTable
 from lakecommit.expressions.bound import Session
-from lakecommit.formats.base import Check, Computed, WritePlan
+from lakecommit.formats.plan import Check, Computed, WritePlan
 from lakecommit.schema import Primitive, Struct
 from lakecommit.writing.settings import WriterSettings
 from tests.unit.writing.tools import column, encode_all, plan_of, read

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakecommit import schema as schemas
-from lakecommit.formats.base import WritePlan
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, TaskId
 from lakecommit.schema import DataType, Field, Primitive, Struct
 from lakecommit.writing.encode import EncodedFile, encode

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch, UnsupportedTable
-from lakecommit.formats.base import Check, Computed, WritePlan
 from lakecommit.formats.delta import DeltaState
 from lakecommit.formats.delta.schema.statistics import parse_column_list
+from lakecommit.formats.plan import Check, Computed, WritePlan
 from tests.lake.stores import FakeStore
 from tests.unit.formats.delta.fakes import delta_on, field, metadata, protocol, run, schema_of, struct, table_features
 
