@@ -8,6 +8,7 @@ from lakecommit.committing.attempt import Landed, commit
 from lakecommit.committing.changes import batch_change
 from lakecommit.errors import ContradictoryState, Overtaken, TableMadeAnew
 from lakecommit.formats.change import Change, Selection
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Pending
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.settings import TableSettings, Txn
@@ -54,7 +55,11 @@ async def commit_batch(
             # Once, whatever comes between: rows that somebody adds meanwhile were seen by nobody.
             version = settings.replaces.version or 0
             selection = await table_format.select(table.known, version, settings.replaces.scope, pending.files)
-        return batch_change(left, settings, txn, selection)
+        evolves = None
+        if settings.replaces is not None and settings.replaces.schema:
+            plan = table.plan(schema, settings) if pending.plan is None else WritePlan.from_json(pending.plan)
+            evolves = table_format.planned_schema(table.known, plan)
+        return batch_change(left, settings, txn, selection, evolves)
 
     def seen() -> None:
         # The table has moved on; what is remembered of queries must not stay behind.
@@ -78,6 +83,9 @@ async def _check(table: TableView, reader: Reader, pending: Pending, settings: T
     if table.known.mark(pending.query) is not None:
         raise Overtaken(f"batch write {pending.query} was cleaned up before it was committed: run it again")
     try:
-        await reader.check_fit([pending], settings, NOT_COMMITTED)
+        if settings.replaces is not None and settings.replaces.schema:
+            table.check_identity([pending])
+        else:
+            await reader.check_fit([pending], settings, NOT_COMMITTED)
     except TableMadeAnew as anew:
         raise ContradictoryState(f"{str(anew).partition(';')[0]}; nothing was committed; run the write again") from anew

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakecommit.formats.change import Change, Held, Kind, RestsOn, Selection
+from lakecommit.formats.change import Change, Evolution, Held, Kind, RestsOn, Selection
 from lakecommit.model import Pending, own_mark_id
 from lakecommit.progress.observer import Part
 from lakecommit.progress.settings import TableSettings, Txn
@@ -27,7 +27,11 @@ def stream_change(change_id: str, parts: Sequence[Part], user_metadata: str | No
 
 
 def batch_change(
-    pending: Pending, settings: TableSettings, txn: Txn | None, removes: Selection | None = None
+    pending: Pending,
+    settings: TableSettings,
+    txn: Txn | None,
+    removes: Selection | None = None,
+    evolves: Evolution | None = None,
 ) -> Change:
     """The one version of a batch write, which is known by the write's id."""
     return Change(
@@ -38,6 +42,7 @@ def batch_change(
         rests_on=_rests_on(settings.blind and settings.replaces is None),
         scope=None if settings.replaces is None else settings.replaces.scope,
         removes=removes,
+        evolves=evolves,
         partition_columns=settings.partition_columns or (),
         user_metadata=settings.user_metadata,
     )

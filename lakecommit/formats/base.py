@@ -235,11 +235,14 @@ class PlanWrite(Located, Protocol):
         schema: str,
         partition_columns: tuple[str, ...] | None,
         properties: Mapping[str, str] = NO_PROPERTIES,
+        *,
+        replaces_schema: bool = False,
     ) -> WritePlan:
         """Checks that rows of `schema` may be appended and says how to write them. No I/O.
 
         `partition_columns` is None where the user did not say: then the table's hold, or none for a new table.
         `properties` matter where there is no table yet: files by this plan fit the table that `create` makes of them.
+        With `replaces_schema` they fit what the table is after a change with `planned_schema`.
         Raises `SchemaMismatch` or `UnsupportedTable`.
         """
 
@@ -248,6 +251,9 @@ class PlanWrite(Located, Protocol):
 
         Precondition of a change with it: it follows `state`. Raises `SchemaMismatch` where no wider schema takes both.
         """
+
+    def planned_schema(self, state: TableState, plan: WritePlan) -> Evolution | None:
+        """What a change makes of the table so that it has the schema of a `plan` that replaces it; None if it has."""
 
     def check_scope(self, plan: WritePlan, scope: Scope) -> None:
         """Raises `InvalidInput` where a table that is written by `plan` cannot be replaced within `scope`. No I/O."""

@@ -149,6 +149,14 @@ class Options:
             "written has to be in one of them."
         ),
     )
+    overwrite_schema: bool = option(
+        "overwriteSchema",
+        Applies.BATCH,
+        one_of(true=True, false=False),
+        default="false",
+        values="true or false",
+        help='With mode("overwrite"): the table gets the columns and the partition columns of the data.',
+    )
     dynamic_overwrite: bool = option(
         "partitionOverwriteMode",
         Applies.BATCH,
@@ -311,7 +319,6 @@ _READING = "it is for reading, and lakecommit only writes; leave it out"
 
 # Names that Delta or a later lakecommit knows, and what to do instead.
 LATER: Mapping[str, str] = {
-    "overwriteSchema": _OVERWRITING,
     "replaceOn": _OVERWRITING,
     "replaceUsing": _OVERWRITING,
     "dataChange": "every write counts as a change of data; leave it out",

@@ -144,6 +144,9 @@ def _refuse_contradictions(options: Options, given: Mapping[str, str]) -> None:
         raise InvalidInput(
             "options replaceWhere and partitionOverwriteMode=dynamic contradict each other; leave one out"
         )
+    if options.overwrite_schema and (options.replace_where is not None or options.dynamic_overwrite):
+        partly = "replaceWhere" if options.replace_where is not None else "partitionOverwriteMode=dynamic"
+        raise InvalidInput(f"option overwriteSchema replaces the whole table, and {partly} a part of it; leave one out")
     # A session's default delay is for those of its queries that have event times.
     if "watermarkDelay" in given and options.event_time_column is None:
         raise InvalidInput(

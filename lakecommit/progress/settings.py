@@ -12,10 +12,11 @@ from lakecommit.model import Epoch
 @dataclass(frozen=True, slots=True)
 class Replacement:
     """What a batch write replaces, as it was at `version`: the one that its rows may rest on. None where there was no
-    table yet."""
+    table yet. With `schema` the table gets that of the data, too."""
 
     scope: Scope
     version: int | None
+    schema: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

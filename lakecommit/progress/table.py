@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakecommit.errors import ContradictoryState, SchemaMismatch
-from lakecommit.formats.base import Commit, Committed, Conflict, Moved, Open, PlanWrite, TableState, Testify, marks_of
+from lakecommit.formats.base import (
+    Commit,
+    Committed,
+    Conflict,
+    Moved,
+    Open,
+    PlanWrite,
+    TableState,
+    Testify,
+    made_anew,
+    marks_of,
+)
 from lakecommit.formats.change import Change
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.model import Epoch, Marks, Pending, QueryId, Seal
@@ -78,9 +89,16 @@ class TableView:
         return self.state
 
     def plan(self, schema: str, settings: TableSettings) -> WritePlan:
-        plan = self._format.plan(self.state, schema, settings.partition_columns, settings.properties)
-        if settings.replaces is not None:
-            self._format.check_scope(plan, settings.replaces.scope)
+        replaces = settings.replaces
+        plan = self._format.plan(
+            self.state,
+            schema,
+            settings.partition_columns,
+            settings.properties,
+            replaces_schema=replaces is not None and replaces.schema,
+        )
+        if replaces is not None:
+            self._format.check_scope(plan, replaces.scope)
         return plan
 
     def added_checks(self, plan: WritePlan) -> tuple[Check, ...]:
@@ -93,6 +111,13 @@ class TableView:
                 self._format.check(self.known, WritePlan.from_json(plan), settings.accepted_table_id)
             except SchemaMismatch as error:
                 raise SchemaMismatch(f"{error}; {remedy}") from None
+
+    def check_identity(self, pending: Sequence[Pending]) -> None:
+        """Raises `TableMadeAnew` where files were written for another table. Whether they fit is not asked."""
+        for plan in {each.plan for each in pending if each.plan is not None}:
+            table_id = WritePlan.from_json(plan).table_id
+            if table_id not in (None, self.known.table_id):
+                raise made_anew(self.location, table_id, self.known.table_id)
 
     def identity(self, settings: TableSettings) -> Identity:
         return Identity("" if self.state is None else self.state.table_id, settings.accepted_table_id)

@@ -334,13 +334,17 @@ def _settings(options: Options) -> TableSettings:
 def _replacement(options: Options, request: Request) -> Replacement | None:
     """What the write replaces; None for an append. Raises `InvalidInput` for options that would have no effect."""
     if not request.overwrite:
-        overwriting = {"replaceWhere": options.replace_where, "readVersion": options.read_version}
+        overwriting = {
+            "replaceWhere": options.replace_where,
+            "readVersion": options.read_version,
+            "overwriteSchema": options.overwrite_schema or None,
+        }
         for name, value in overwriting.items():
             if value is not None:
                 raise InvalidInput(f'option {name} only works with mode("overwrite"); leave it out of an append')
         return None
     version = request.read_version if options.read_version is None else options.read_version
-    return Replacement(Scope(options.dynamic_overwrite, options.replace_where), version)
+    return Replacement(Scope(options.dynamic_overwrite, options.replace_where), version, options.overwrite_schema)
 
 
 def _reports(request: Request) -> list[Report | None]:

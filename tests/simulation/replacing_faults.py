@@ -28,7 +28,7 @@ def selected_as_the_table_is_now() -> Iterator[None]:
 def versions_between_not_looked_at() -> Iterator[None]:
     """Files are replaced that were there once, and those that came since are left."""
 
-    async def find_conflict(store: Any, state: Any, selection: DeltaSelection) -> None:
+    async def find_conflict(store: Any, state: Any, selection: DeltaSelection, **more: Any) -> None:
         return None
 
     with patch.object(table, "find_conflict", find_conflict):

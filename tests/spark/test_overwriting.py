@@ -113,3 +113,27 @@ def test_options_that_need_an_overwrite(spark, table, sink):
     for name, value in (("replaceWhere", "day = 'a'"), ("readVersion", "0")):
         with pytest.raises(Exception, match=f'lakecommit.*option {name} only works with mode\\("overwrite"\\)'):
             write(by_day(spark, "a"), table, sink, mode="append", **{name: value})
+
+
+def test_with_another_schema_and_other_partitions(spark, table, sink):
+    other = spark.createDataFrame([("x", 1, True)], "name string, id int, yes boolean")
+    with pytest.raises(Exception, match=r"(?i)id|name"):
+        write(other, table, sink)
+    write(other, table, sink, overwriteSchema="true")
+    read = spark.read.format("delta").load(str(table))
+    assert read.schema.simpleString() == "struct<name:string,id:int,yes:boolean>"
+    assert rows(spark, table) == [("x", 1, True)]
+    other.write.format(sink).mode("overwrite").option("overwriteSchema", "true").partitionBy("yes").save(str(table))
+    assert spark.sql(f"DESCRIBE DETAIL delta.`{table}`").collect()[0].partitionColumns == ["yes"]
+    write(spark.range(0), table, sink, overwriteSchema="true")
+    assert spark.read.format("delta").load(str(table)).columns == ["id"]
+    assert rows(spark, table) == []
+
+
+def test_columns_that_stay_keep_their_ids(spark, tmp_path, sink):
+    table = tmp_path / "orders"
+    write(spark.range(2).withColumn("gone", F.lit(1)), table, "delta", **{"delta.columnMapping.mode": "name"})
+    write(spark.range(5, 7).withColumn("new col", F.lit("x")), table, sink, overwriteSchema="true")
+    assert rows(spark, table) == [(5, "x"), (6, "x")]
+    write(spark.range(7, 8).withColumn("new col", F.lit("y")), table, "delta", mode="append")
+    assert rows(spark, table) == [(5, "x"), (6, "x"), (7, "y")]

@@ -108,7 +108,11 @@ class TinyFormat:
         schema: str,
         partition_columns: tuple[str, ...] | None,
         properties: Mapping[str, str] = NO_PROPERTIES,
+        *,
+        replaces_schema: bool = False,
     ) -> WritePlan:
+        if replaces_schema and state is not None:
+            return WritePlan(schema, partition_columns or (), (), state.table_id)
         if state is None:
             return WritePlan(schema, partition_columns or (), (), None)
         if partition_columns not in (None, state.partition_columns):
@@ -125,6 +129,9 @@ class TinyFormat:
             raise SchemaMismatch(f"{', '.join(wrong)} have another type in {self.location}")
         new = tuple(field for field in data.fields if field.name not in known)
         return TinyEvolution(to_json(Struct((*table.fields, *new)))) if new else None
+
+    def planned_schema(self, state: TableState, plan: WritePlan) -> TinyEvolution | None:
+        return None if plan.schema == state.schema else TinyEvolution(plan.schema)
 
     def check_scope(self, plan: WritePlan, scope: Scope) -> None:
         if scope != Scope():

@@ -46,7 +46,7 @@ from lakecommit.formats.delta.upkeep.cleaning import clean_log, survey_log
 from lakecommit.formats.delta.write import version as versions
 from lakecommit.formats.delta.write.conflicts import find_conflict
 from lakecommit.formats.delta.write.creation import new_table
-from lakecommit.formats.delta.write.evolving import DeltaEvolution, evolution
+from lakecommit.formats.delta.write.evolving import DeltaEvolution, evolution, planned_schema, replaced_schema
 from lakecommit.formats.delta.write.scopes import check_scope
 from lakecommit.formats.delta.write.selection import DeltaSelection, select, selected
 from lakecommit.formats.plan import Check, WritePlan
@@ -143,6 +143,8 @@ class DeltaFormat:
         schema: str,
         partition_columns: tuple[str, ...] | None,
         properties: Mapping[str, str] = NO_PROPERTIES,
+        *,
+        replaces_schema: bool = False,
     ) -> WritePlan:
         if state is None:
             _, metadata = new_table(schema, partition_columns or (), properties, self._new_id)
@@ -151,6 +153,10 @@ class DeltaFormat:
             return WritePlan(metadata.schema_string, partitions, columns, None)
         state = of_delta(state)
         self._refuse_unsupported(state)
+        if replaces_schema:
+            replaced = replaced_schema(state, schema, partition_columns or ())
+            state = replace(state, metadata=replaced.metadata, protocol=replaced.protocol or state.protocol)
+            self._refuse_unsupported(state)
         data, table = parse(schema), parse(state.metadata.schema_string)
         problems = mismatches(data, table)
         if partition_columns is not None:
@@ -167,6 +173,9 @@ class DeltaFormat:
         state = of_delta(state)
         self._refuse_unsupported(state)
         return evolution(state, parse(schema))
+
+    def planned_schema(self, state: TableState, plan: WritePlan) -> DeltaEvolution | None:
+        return planned_schema(of_delta(state), plan)
 
     def check_scope(self, plan: WritePlan, scope: Scope) -> None:
         check_scope(parse(plan.schema), plan.partition_columns, scope)
@@ -216,7 +225,10 @@ class DeltaFormat:
             if (confirmed.version, confirmed.digest) != (state.version, state.digest):
                 return Moved(confirmed)
             state = confirmed
-        if change.removes is not None and (reason := await find_conflict(self._store, state, selected(change))):
+        evolves = change.evolves is not None
+        if change.removes is not None and (
+            reason := await find_conflict(self._store, state, selected(change), evolves=evolves)
+        ):
             return Conflict(state, reason)
         now = Moment.of(self._clock)
         version = versions.following(state, change, now)

@@ -16,10 +16,13 @@ from lakecommit.formats.delta.write.selection import DeltaSelection
 from lakecommit.storage.base import Found, Get
 
 
-async def find_conflict(store: Get, state: DeltaState, selection: DeltaSelection) -> str | None:
+async def find_conflict(
+    store: Get, state: DeltaState, selection: DeltaSelection, *, evolves: bool = False
+) -> str | None:
     """Why files that were selected at an earlier version cannot be removed after `state`; None if they can.
 
-    Each version that came between is asked once. Raises `CorruptState` where one is damaged.
+    With `evolves` the change makes another schema, which rows of nobody else may meet unasked. Each version that came
+    between is asked once. Raises `CorruptState` where one is damaged.
     """
     if state.rewritten != selection.rewritten:
         return "another writer has written over versions of the table"
@@ -28,8 +31,9 @@ async def find_conflict(store: Get, state: DeltaState, selection: DeltaSelection
         found = await store.get(commit_path(number))
         if not isinstance(found, Found):
             return f"version {number}, which came between, is no longer in the log"
+        takes_blind = _takes_blind_appends(state.metadata) and not evolves
         with damage_in(number):
-            reason = conflict_in(number, found.body, selection, takes_blind=_takes_blind_appends(state.metadata))
+            reason = conflict_in(number, found.body, selection, takes_blind=takes_blind)
         if reason is not None:
             return reason
         selection.checked = number

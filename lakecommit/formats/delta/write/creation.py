@@ -34,7 +34,7 @@ def new_table(
     """The protocol and metadata of a new table. Raises `InvalidInput` with every column that cannot be part of it."""
     settings = table_properties(properties)
     mapped = settings.column_mapping_mode != "none"
-    fields, partitions = _new_schema(schema, partition_columns, any_name=mapped)
+    fields, partitions = new_schema(schema, partition_columns, any_name=mapped)
     configuration = dict(settings.configuration)
     if mapped:
         fields, highest = assign(fields)
@@ -48,7 +48,7 @@ def new_table(
     return lowest_protocol(_features(settings, fields)), metadata
 
 
-def _new_schema(schema: str, partition_columns: tuple[str, ...], *, any_name: bool) -> tuple[Struct, tuple[str, ...]]:
+def new_schema(schema: str, partition_columns: tuple[str, ...], *, any_name: bool) -> tuple[Struct, tuple[str, ...]]:
     """The schema and partition columns that a new table for rows of `schema` gets, without column mapping."""
     data = parse(schema)
     partitions = resolve_partition_columns(data, partition_columns)

@@ -1,26 +1,32 @@
-"""A wider schema as a version of its own, before any row that needs it is written. Pure.
+"""What becomes of a table's schema. Pure.
 
-So every file is written for a schema that is in the table, ids of columns are settled before they are in files, and no
-commit of rows changes the schema.
+A wider schema is a version of its own, before any row that needs it is written. So every file is written for a schema
+that is in the table, ids of columns are settled before they are in files, and no append changes the schema.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lakecommit.errors import SchemaMismatch
 from lakecommit.formats.change import Change
 from lakecommit.formats.delta.schema.evolution import merged
+from lakecommit.formats.delta.schema.fields import all_fields
 from lakecommit.formats.delta.schema.fit import new_table_problems
-from lakecommit.formats.delta.schema.mapping import assign_missing
+from lakecommit.formats.delta.schema.mapping import assign_missing, strip
 from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
-from lakecommit.formats.delta.write.creation import leaf_types, lowest_protocol
-from lakecommit.schema import Struct, parse, to_json
+from lakecommit.formats.delta.write.creation import leaf_types, lowest_protocol, new_schema
+from lakecommit.formats.plan import WritePlan
+from lakecommit.schema import Field, Struct, parse, to_json
 
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+
+
+def _random_id() -> str:
+    return str(uuid.uuid4())
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +37,7 @@ class DeltaEvolution:
     protocol: DeltaProtocol | None
 
 
-def evolution(
-    state: DeltaState, data: Struct, new_id: Callable[[], str] = lambda: str(uuid.uuid4())
-) -> DeltaEvolution | None:
+def evolution(state: DeltaState, data: Struct, new_id: Callable[[], str] = _random_id) -> DeltaEvolution | None:
     """What has to change of the table so that it takes rows of `data`; None where nothing has to.
 
     Raises `SchemaMismatch` where no wider schema takes both.
@@ -50,8 +54,52 @@ def evolution(
     if mapped:
         schema, highest = assign_missing(schema, int(configuration.get(_MAX_COLUMN_ID, "0")), new_id)
         configuration[_MAX_COLUMN_ID] = str(highest)
-    evolved = replace(metadata, schema_string=to_json(schema), configuration=configuration)
-    return DeltaEvolution(evolved, _protocol_for(state, schema))
+    return _described(state, schema, metadata.partition_columns, configuration)
+
+
+def replaced_schema(
+    state: DeltaState, schema: str, partition_columns: tuple[str, ...], new_id: Callable[[], str] = _random_id
+) -> DeltaEvolution:
+    """The table with the schema of the data in the place of its own. A column of the same name and type stays the one
+    that it is. Raises `InvalidInput` with every column that cannot be part of it."""
+    mapped = column_mapping_mode(state.protocol, state.metadata) != "none"
+    fields, partitions = new_schema(schema, partition_columns, any_name=mapped)
+    configuration = dict(state.metadata.configuration)
+    if mapped:
+        before = {field.name: field for field in parse(state.metadata.schema_string).fields}
+        kept = Struct(tuple(_kept(field, before.get(field.name)) for field in fields.fields))
+        fields, highest = assign_missing(kept, int(configuration.get(_MAX_COLUMN_ID, "0")), new_id)
+        configuration[_MAX_COLUMN_ID] = str(highest)
+    return _described(state, fields, partitions, configuration)
+
+
+def planned_schema(state: DeltaState, plan: WritePlan) -> DeltaEvolution | None:
+    """The table with the schema that `plan`, which replaces it, was made for; None if it is the table's own."""
+    if (plan.schema, plan.partition_columns) == (state.metadata.schema_string, state.metadata.partition_columns):
+        return None
+    fields, configuration = parse(plan.schema), dict(state.metadata.configuration)
+    if ids := [field.field_id for _, field in all_fields(fields) if field.field_id is not None]:
+        configuration[_MAX_COLUMN_ID] = str(max(*ids, int(configuration.get(_MAX_COLUMN_ID, "0"))))
+    return _described(state, fields, plan.partition_columns, configuration)
+
+
+def _kept(field: Field, before: Field | None) -> Field:
+    """With the ids of the column that the table has already, if it is the same."""
+    if before is None or strip(Struct((replace(before, nullable=True),))) != strip(Struct((field,))):
+        return field
+    return replace(before, nullable=True)
+
+
+def _described(
+    state: DeltaState, schema: Struct, partition_columns: tuple[str, ...], configuration: Mapping[str, str]
+) -> DeltaEvolution:
+    metadata = replace(
+        state.metadata,
+        schema_string=to_json(schema),
+        partition_columns=partition_columns,
+        configuration=configuration,
+    )
+    return DeltaEvolution(metadata, _protocol_for(state, schema))
 
 
 def evolved_by(change: Change) -> DeltaEvolution:
