@@ -77,6 +77,9 @@ class Process:
     async def size(self, path):
         return await self._call(lambda: self._store.size(path))
 
+    async def get_range(self, path, start, length):
+        return await self._call(lambda: self._store.get_range(path, start, length))
+
     async def delete(self, paths):
         return await self._call(lambda: self._store.delete(paths))
 

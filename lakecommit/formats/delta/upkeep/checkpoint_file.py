@@ -63,6 +63,13 @@ class CheckpointFile:
         self._gathered: list[pa.RecordBatch] = []
         self._rows = 0
 
+    def __enter__(self) -> CheckpointFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """What is not finished by then is of no use to anybody."""
+        self._writer.close()
+
     def write(self, actions: FileActions) -> None:
         """As Delta's own writers have it, nothing in a checkpoint counts as a change of data."""
         at = actions.kind.type.get_field_index("dataChange")

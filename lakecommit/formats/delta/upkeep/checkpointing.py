@@ -132,10 +132,10 @@ def kept_actions(others: OtherActions, retention: Retention, now_ms: int) -> lis
 
 
 async def _write(live: LiveFiles, file: IO[bytes], retention: Retention, now_ms: int) -> FinishedFile:
-    checkpoint = CheckpointFile(file)
-    async for actions in live.read():
-        checkpoint.write(actions)
-    checkpoint.finish(kept_actions(live.others, retention, now_ms))
+    with CheckpointFile(file) as checkpoint:
+        async for actions in live.read():
+            checkpoint.write(actions)
+        checkpoint.finish(kept_actions(live.others, retention, now_ms))
     return FinishedFile(file)
 
 
