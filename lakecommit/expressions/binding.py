@@ -12,7 +12,7 @@ from lakecommit.expressions.bound import Bound, Rows, Session, of_literal
 from lakecommit.expressions.casts import cast
 from lakecommit.expressions.errors import Unsupported
 from lakecommit.expressions.functions import FUNCTIONS
-from lakecommit.expressions.syntax import Call, Cast, Expression, Literal, Reference
+from lakecommit.expressions.syntax import Call, Cast, Expression, Literal, Reference, children, references
 from lakecommit.expressions.types import (
     BOOLEAN,
     BYTE,
@@ -192,6 +192,8 @@ class _Binder:
             return arithmetic.arithmetic(sign, left, right, result, ansi=ansi)
         together = DOUBLE if sign == "/" else wider(left.type, right.type, ansi=ansi)
         assert together is not None, "numbers other than decimals have one"
+        if ansi and together in INTEGERS and _is_reordered(call):
+            raise Unsupported(f"a constant inside of several {sign}, of which Spark changes the order", position)
         left, right = self._cast(left, together, position), self._cast(right, together, position)
         return arithmetic.arithmetic(sign, left, right, together, ansi=ansi)
 
@@ -234,6 +236,34 @@ class _Binder:
 
     def _unlike(self, call: Call, left: Bound, right: Bound) -> Unsupported:
         return Unsupported(f"{call.name} of {describe(left.type)} and {describe(right.type)}", call.position)
+
+
+def _is_reordered(call: Call) -> bool:
+    """Whether Spark may move constants of a chain of + or * to its end, so that it overflows elsewhere."""
+    if call.name not in "+*":
+        return False
+    operands = _chain(call, call.name)
+    constants = [not references(operand) for operand in operands]
+    left_to_right = all(not _is_call(part.arguments[1], call.name) for part in _calls(call, call.name))
+    # One at the end stays there.
+    return len(operands) > 2 and any(constants) and not (left_to_right and not any(constants[:-1]))
+
+
+def _calls(expression: Expression, name: str) -> list[Call]:
+    """The calls of one sign that form a chain."""
+    if not (isinstance(expression, Call) and expression.name == name):
+        return []
+    return [expression, *(call for argument in expression.arguments for call in _calls(argument, name))]
+
+
+def _chain(expression: Expression, name: str) -> list[Expression]:
+    if not _is_call(expression, name):
+        return [expression]
+    return [operand for argument in children(expression) for operand in _chain(argument, name)]
+
+
+def _is_call(expression: Expression, name: str) -> bool:
+    return isinstance(expression, Call) and expression.name == name
 
 
 def _is_beyond(literal: Literal | None) -> bool:
