@@ -97,7 +97,7 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
             row_id_high_watermark=after if after > before else state.row_id_high_watermark,
             in_commit_timestamp_ms=in_commit_timestamp_ms,
             looked=now,
-            tail_files=state.tail_files + len(change.adds),
+            tail_files=state.tail_files + len(change.adds) + (0 if change.removes is None else change.removes.files),
         ),
     )
 
