@@ -237,12 +237,14 @@ class PlanWrite(Located, Protocol):
         properties: Mapping[str, str] = NO_PROPERTIES,
         *,
         replaces_schema: bool = False,
+        casts: bool = False,
     ) -> WritePlan:
         """Checks that rows of `schema` may be appended and says how to write them. No I/O.
 
         `partition_columns` is None where the user did not say: then the table's hold, or none for a new table.
         `properties` matter where there is no table yet: files by this plan fit the table that `create` makes of them.
-        With `replaces_schema` they fit what the table is after a change with `planned_schema`.
+        With `replaces_schema` they fit what the table is after a change with `planned_schema`. With `casts` numbers may
+        be of other types than the table's, as long as their values fit.
         Raises `SchemaMismatch` or `UnsupportedTable`.
         """
 

@@ -24,7 +24,8 @@ class TableSettings:
     """What a writer asks of the table besides its rows.
 
     `given_up` are epochs whose files are left out for good. `blind` says that it is known not to have read the table.
-    `replaces` is None for an append. With `merge_schema` the table gets the columns that only the data has.
+    `replaces` is None for an append. With `merge_schema` the table gets the columns that only the data has, and
+    with `casts` numbers become those of the table's types.
     `checkpoint_interval` is after how many versions the log gets a checkpoint, if the table itself does not say.
     """
 
@@ -39,6 +40,7 @@ class TableSettings:
     blind: bool = False
     replaces: Replacement | None = None
     merge_schema: bool = False
+    casts: bool = False
     checkpoint_interval: int = 100
 
 

@@ -96,6 +96,7 @@ class TableView:
             settings.partition_columns,
             settings.properties,
             replaces_schema=replaces is not None and replaces.schema,
+            casts=settings.casts,
         )
         if replaces is not None:
             self._format.check_scope(plan, replaces.scope)

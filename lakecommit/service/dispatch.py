@@ -142,6 +142,7 @@ class Committers:
             _settings(options),
             blind=is_apart(options.path, facts.reads),
             replaces=_replacement(options, request),
+            casts=request.streaming,
         )
         txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
         match request.verb:

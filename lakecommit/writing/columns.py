@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -43,7 +43,7 @@ def conform(batch: pa.RecordBatch, fields: tuple[Field, ...], schema: pa.Schema)
     Columns are matched by logical name. A nullable column that the batch does not have is filled with nulls. Nothing
     is copied where the types agree. Raises `SchemaMismatch`, naming the column, where a value would be lost.
     """
-    _refuse_extra(batch.schema.names, fields, "")
+    _refuse_extra(batch.schema, fields, "")
     columns = []
     for field, target in zip(fields, schema, strict=True):
         index = batch.schema.get_field_index(field.name)
@@ -115,7 +115,11 @@ def _convert(source: pa.Array, data_type: DataType, target: pa.DataType, path: s
             return _with_children(source, target, entries)
         case Primitive() if _same_kind(source.type, target):
             try:
-                return source.cast(target)
+                if pa.types.is_decimal(target) and pa.types.is_integer(source.type):
+                    # By way of one that holds any whole number: Arrow asks for room, not for values.
+                    return source.cast(pa.decimal256(76, target.scale)).cast(target)
+                # A whole number becomes the nearest floating-point one, as in Spark.
+                return source.cast(target, safe=not pa.types.is_floating(target))
             except pa.ArrowInvalid as error:
                 raise SchemaMismatch(
                     f"column {path} does not fit the table's type {describe(data_type)}: {error}"
@@ -128,8 +132,9 @@ def _convert(source: pa.Array, data_type: DataType, target: pa.DataType, path: s
 def _convert_struct(
     source: pa.StructArray, fields: tuple[Field, ...], target: pa.StructType, path: str, valid: pa.Array | None
 ) -> pa.StructArray:
-    names = [source.type.field(i).name for i in range(source.type.num_fields)]
-    _refuse_extra(names, fields, f"{path}.")
+    given = [source.type.field(i) for i in range(source.type.num_fields)]
+    names = _as_spelled([field.name for field in given], fields)
+    _refuse_extra([field.with_name(name) for field, name in zip(given, names, strict=True)], fields, f"{path}.")
     own_valid = source.is_valid() if source.null_count else None
     if own_valid is not None and valid is not None:
         valid = pc.and_(valid, own_valid)
@@ -190,8 +195,21 @@ def _without_validity(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(array.type, len(array), [None, *own], 0, array.offset, children)
 
 
-def _refuse_extra(names: list[str], fields: tuple[Field, ...], prefix: str) -> None:
+def spelled(batch: pa.RecordBatch, fields: tuple[Field, ...]) -> pa.RecordBatch:
+    """The batch with its columns named as `fields` are, which they may be in any case."""
+    names = _as_spelled(batch.schema.names, fields)
+    return batch if names == batch.schema.names else batch.rename_columns(names)
+
+
+def _as_spelled(names: list[str], fields: tuple[Field, ...]) -> list[str]:
+    by_lower = {field.name.lower(): field.name for field in fields}
+    return [by_lower.get(name.lower(), name) for name in names]
+
+
+def _refuse_extra(given: Iterable[pa.Field], fields: tuple[Field, ...], prefix: str) -> None:
+    """A column of no type at all may be there that the table does not have."""
     known = {field.name for field in fields}
+    names = [field.name for field in given if field.name in known or not pa.types.is_null(field.type)]
     extra = [prefix + name for name in names if name not in known]
     if extra:
         raise SchemaMismatch(
@@ -211,6 +229,8 @@ def _same_kind(source: pa.DataType, target: pa.DataType) -> bool:
         return bool(kinds.is_string(source) or kinds.is_large_string(source) or kinds.is_string_view(source))
     if kinds.is_binary(target):
         return bool(kinds.is_large_binary(source) or kinds.is_binary_view(source) or kinds.is_fixed_size_binary(source))
+    if kinds.is_signed_integer(source) and (kinds.is_floating(target) or kinds.is_decimal(target)):
+        return True
     families = (kinds.is_signed_integer, kinds.is_floating, kinds.is_decimal, kinds.is_date)
     return any(family(source) and family(target) for family in families)
 

@@ -11,7 +11,7 @@ from lakecommit import schema as schemas
 from lakecommit.formats.plan import WritePlan
 from lakecommit.schema import Field
 from lakecommit.watermark import check_event_time_column
-from lakecommit.writing.columns import arrow_field, conform
+from lakecommit.writing.columns import arrow_field, conform, spelled
 from lakecommit.writing.parquet_file import Body, EventTimes, RowSink
 from lakecommit.writing.partitions import (
     PartitionKey,
@@ -125,6 +125,8 @@ class _Encoder:
         # Small batches are put together first: all that follows costs much the same for few rows as for many.
         chunk = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)
         self._gathered, self._gathered_bytes, self._gathered_rows = [], 0, 0
+        if not self._settings.session.case_sensitive:
+            chunk = spelled(chunk, self._fields)
         given = self._rules.completed(chunk)
         chunk = conform(given, self._fields, self._schema)
         self._rules.check(chunk, zone_of(given.schema))

@@ -110,6 +110,7 @@ class TinyFormat:
         properties: Mapping[str, str] = NO_PROPERTIES,
         *,
         replaces_schema: bool = False,
+        casts: bool = False,
     ) -> WritePlan:
         if replaces_schema and state is not None:
             return WritePlan(schema, partition_columns or (), (), state.table_id)

@@ -35,7 +35,7 @@ from lakecommit.formats.delta.log.names import LOG, commit_path
 from lakecommit.formats.delta.log.past_vacuums import with_vacuums_since
 from lakecommit.formats.delta.log.tail import list_tags, read_holding, removed_since
 from lakecommit.formats.delta.schema.changes import breaking_changes
-from lakecommit.formats.delta.schema.fit import mismatches, written_schema
+from lakecommit.formats.delta.schema.fit import mismatches, spelled, written_schema
 from lakecommit.formats.delta.schema.mapping import strip
 from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of, refuse_unsupported
 from lakecommit.formats.delta.schema.rules import Rules, added_checks, rules_of, unheeded, with_rules
@@ -145,6 +145,7 @@ class DeltaFormat:
         properties: Mapping[str, str] = NO_PROPERTIES,
         *,
         replaces_schema: bool = False,
+        casts: bool = False,
     ) -> WritePlan:
         if state is None:
             _, metadata = new_table(schema, partition_columns or (), properties, self._new_id)
@@ -157,8 +158,9 @@ class DeltaFormat:
             replaced = replaced_schema(state, schema, partition_columns or ())
             state = replace(state, metadata=replaced.metadata, protocol=replaced.protocol or state.protocol)
             self._refuse_unsupported(state)
-        data, table = parse(schema), parse(state.metadata.schema_string)
-        problems = mismatches(data, table)
+        table = parse(state.metadata.schema_string)
+        data = spelled(parse(schema), table)
+        problems = mismatches(data, table, casts=casts)
         if partition_columns is not None:
             problems += _partition_mismatch(partition_columns, state.metadata.partition_columns)
         if problems:

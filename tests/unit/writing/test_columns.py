@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from lakecommit.errors import SchemaMismatch
+from lakecommit.expressions.bound import Session
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct
+from lakecommit.writing.settings import WriterSettings
 from tests.unit.writing.tools import column, encode_all, parquet_of, plan_of, read
 
 UTC = datetime.timezone.utc
@@ -167,7 +170,6 @@ def test_nested_layout_is_sparks() -> None:
         ),
         ([column("c", "long", nullable=False), column("d", "long")], batch(d=pa.array([1])), ["column c is missing"]),
         ([column("c", "long")], batch(c=pa.array([1]), d=pa.array([1])), ["no column d"]),
-        ([column("c", "long")], batch(C=pa.array([1])), ["no column C"]),
         ([column("c", "long")], batch(c=pa.array(["1"])), ["column c has type string", "bigint"]),
         ([column("c", "byte")], batch(c=pa.array([1000], pa.int32())), ["column c does not fit", "tinyint"]),
         ([column("c", "timestamp")], batch(c=pa.array([1], pa.timestamp("us"))), ["column c", "timestamp"]),
@@ -243,3 +245,29 @@ def test_a_null_list_in_a_null_struct_counts_once() -> None:
     values = pa.array([None, {"l": None}, {"l": [1]}], pa.struct([("l", pa.list_(pa.int64()))]))
     (file,) = encode_all([batch(s=values)], plan)
     assert '"nullCount":{"s":{"l":2}}' in file.stats
+
+
+@pytest.mark.parametrize(
+    ("type_", "given", "held"),
+    [
+        ("integer", pa.array([2**31 - 1, -(2**31), None]), [2**31 - 1, -(2**31), None]),
+        ("long", pa.array([7], pa.int8()), [7]),
+        ("double", pa.array([2**53 + 1]), [float(2**53)]),
+        ("float", pa.array([0.1, float("nan")]).slice(0, 1), [pa.scalar(0.1, pa.float32()).as_py()]),
+        ("decimal(5,1)", pa.array([12]), [Decimal("12.0")]),
+        ("decimal(5,1)", pa.array([Decimal("1.5")], pa.decimal128(3, 1)), [Decimal("1.5")]),
+        ("long", pa.nulls(2), [None, None]),
+    ],
+)
+def test_numbers_become_those_of_the_tables_type(type_: str, given: pa.Array, held: list[Any]) -> None:
+    (file,) = encode_all([batch(c=given)], plan_of([column("c", type_)]))
+    assert read(file).column("c").to_pylist() == held
+
+
+def test_names_in_any_case_unless_the_session_is_case_sensitive() -> None:
+    fields = [column("Id", "long"), column("S", Struct((column("Inner", "long"),)))]
+    data = batch(s=pa.array([{"INNER": 2}]), ID=pa.array([1]), gone=pa.nulls(1))
+    (file,) = encode_all([data], plan_of(fields))
+    assert read(file).to_pylist() == [{"Id": 1, "S": {"Inner": 2}}]
+    with pytest.raises(SchemaMismatch, match="no column s, ID"):
+        encode_all([data], plan_of(fields), WriterSettings(session=Session(case_sensitive=True)))

@@ -29,17 +29,44 @@ _WRITABLE = frozenset(
 )
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _COLLATION = "__COLLATIONS"
+_VOID = Primitive("void")
+# A file holds them all in the same way.
+_SMALL = ("byte", "short", "integer")
+_WHOLE = (*_SMALL, "long")
+_FLOATING = ("float", "double")
 # Marks that Spark and Delta leave on columns of a query: watermarks, defaults and ids of the tables it reads.
 _INTERNAL_METADATA = ("__", CURRENT_DEFAULT, "EXISTS_DEFAULT", "delta.", "spark.")
 
 
-def mismatches(data: Struct, table: Struct) -> list[str]:
+def spelled(data: Struct, table: Struct) -> Struct:
+    """`data` with its columns spelled as in `table`, at every depth: no table has two that differ in case alone.
+
+    A column of no type at all is null, and is left out if the table does not have it.
+    """
+    lower = [field.name.lower() for field in data.fields]
+    # Of two that have the same name apart from case, each keeps its own, so that they are told apart in what is said.
+    names = {field.name.lower(): field for field in table.fields if lower.count(field.name.lower()) < 2}
+    known = ((field, names.get(field.name.lower())) for field in data.fields)
+    return Struct(
+        tuple(
+            field if as_in is None else replace(field, name=as_in.name, type=_spelled_type(field.type, as_in.type))
+            for field, as_in in known
+            if as_in is not None or field.type != _VOID
+        )
+    )
+
+
+def mismatches(data: Struct, table: Struct, *, casts: bool = False) -> list[str]:
     """What keeps rows of `data` out of `table`; columns are matched by name, in any order, at every depth.
+
+    With `casts` a number may become one of another type, if its value fits. Otherwise only what a file holds in the
+    same way may be of another type.
 
     A column that only the table has is computed, has its default or is null in these rows, if it may be null. Whether
     a column that may not be null has nulls is seen row by row.
     """
-    return [*_no_columns(data), *_duplicates(data, ""), *_unwritable(data, ""), *_compare_structs(data, table, "")]
+    compared = _compare_structs(data, table, "", casts)
+    return [*_no_columns(data), *_duplicates(data, ""), *_unwritable(data, "", void=True), *compared]
 
 
 def written_schema(data: Struct, table: Struct) -> Struct:
@@ -89,20 +116,15 @@ def decimal_parts(name: str) -> tuple[int, int] | None:
     return None if match is None else (int(match[1]), int(match[2]))
 
 
-def _compare_structs(data: Struct, table: Struct, prefix: str) -> Iterator[str]:
+def _compare_structs(data: Struct, table: Struct, prefix: str, casts: bool) -> Iterator[str]:
     exact = {field.name: field for field in table.fields}
     renamed = {field.physical_name: field.name for field in table.fields}
-    folded = {field.name.lower(): field for field in table.fields}
     seen = set()
     for field in data.fields:
         path = prefix + field.name
         if field.name in exact:
             seen.add(field.name)
-            yield from _compare_types(field.type, exact[field.name].type, path)
-        elif field.name.lower() in folded:
-            spelled = folded[field.name.lower()].name
-            seen.add(spelled)
-            yield f"column {path} is spelled {prefix}{spelled} in the table: rename it"
+            yield from _compare_types(field.type, exact[field.name].type, path, casts)
         elif field.name in renamed:
             now = prefix + renamed[field.name]
             yield f"column {path} was renamed to {now} in the table: rename it in the data, too"
@@ -142,19 +164,43 @@ def _written_type(data: DataType | None, table: DataType) -> DataType:
             return table
 
 
-def _compare_types(data: DataType, table: DataType, path: str) -> Iterator[str]:
+def _compare_types(data: DataType, table: DataType, path: str, casts: bool) -> Iterator[str]:
     match data, table:
         case Struct(), Struct():
-            yield from _compare_structs(data, table, path + ".")
+            yield from _compare_structs(data, table, path + ".", casts)
         case Array(element, _), Array(table_element, _):
-            yield from _compare_types(element, table_element, path + ".element")
+            yield from _compare_types(element, table_element, path + ".element", casts)
         case Map(key, value, _), Map(table_key, table_value, _):
-            yield from _compare_types(key, table_key, path + ".key")
-            yield from _compare_types(value, table_value, path + ".value")
-        case Primitive(name), Primitive(table_name) if same_type(name, table_name):
+            yield from _compare_types(key, table_key, path + ".key", casts)
+            yield from _compare_types(value, table_value, path + ".value", casts)
+        case Primitive("void"), _:
+            pass
+        case Primitive(name), Primitive(table_name) if same_type(name, table_name) or _becomes(name, table_name, casts):
             pass
         case _:
             yield f"column {path} is {describe(data)}, but {describe(table)} in the table: cast it"
+
+
+def _becomes(data: str, table: str, casts: bool) -> bool:
+    """Whether a value of one type may be written as one of the other, as Delta's writers do."""
+    if data in _SMALL and table in _SMALL and (casts or _SMALL.index(data) < _SMALL.index(table)):
+        return True
+    if not casts:
+        return False
+    if decimal_parts(table) is not None:
+        return data in _WHOLE or decimal_parts(data) is not None
+    return (data in _WHOLE and table in (*_WHOLE, *_FLOATING)) or (data in _FLOATING and table in _FLOATING)
+
+
+def _spelled_type(data: DataType, table: DataType) -> DataType:
+    match data, table:
+        case Struct(), Struct():
+            return spelled(data, table)
+        case Array(element, contains_null), Array(table_element, _):
+            return Array(_spelled_type(element, table_element), contains_null)
+        case Map(key, value, contains_null), Map(table_key, table_value, _):
+            return Map(_spelled_type(key, table_key), _spelled_type(value, table_value), contains_null)
+    return data
 
 
 def _no_columns(data: Struct) -> Iterator[str]:
@@ -172,13 +218,14 @@ def _duplicates(data_type: DataType, prefix: str) -> Iterator[str]:
                 yield f"columns {path}{other} and {path}{field.name} have the same name, apart from case: rename one"
 
 
-def _unwritable(data_type: DataType, prefix: str) -> Iterator[str]:
+def _unwritable(data_type: DataType, prefix: str, *, void: bool = False) -> Iterator[str]:
+    """With `void` columns of no type are null."""
     for path, struct in _structs(data_type, prefix):
         if not struct.fields and path:
             yield f"column {path[:-1]} is a struct without fields, which no file can hold: drop it, or give it a field"
         for field in struct.fields:
             for name in _primitives(field.type):
-                if not _is_writable(name):
+                if not _is_writable(name) and not (void and name == "void"):
                     remedy = "cast it to the type that it should have" if name == "void" else "cast it or drop it"
                     yield f"column {path}{field.name} has the type {name}, which cannot be written: {remedy}"
             if field.metadata.get(_COLLATION) is not None:
