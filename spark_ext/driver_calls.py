@@ -86,7 +86,7 @@ def check(call: WriterCall) -> None:
     if call.update:
         raise InvalidInput(
             'outputMode("update") is not available with format("lakecommit"), which changes no rows; use '
-            'outputMode("append")'
+            'outputMode("append"), or foreachBatch with a MERGE of your own'
         )
     if call.continuous:
         raise InvalidInput(

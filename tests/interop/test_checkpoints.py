@@ -75,7 +75,12 @@ def contents(spark: SparkSession, path: Path) -> list[str]:
     return sorted(repr((row.id, row.text)) for row in load(spark, path).collect())
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.features[0])
+# In `make test` one of them, and random tables that deltalake reads from a checkpoint alone.
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.soak] if case.features[0] != "deletionVectors" else []) for case in CASES],
+    ids=lambda case: case.features[0],
+)
 def test_a_table_whose_log_is_gone_but_for_the_checkpoint(spark: SparkSession, tmp_path: Path, case: Case) -> None:
     make(spark, tmp_path, case, [(1, "a"), (2, "b"), (3, "b")])
     spark.sql(f"INSERT INTO delta.`{tmp_path}` VALUES (4, NULL), (5, 'b')")
@@ -112,7 +117,7 @@ def test_a_table_whose_log_is_gone_but_for_the_checkpoint(spark: SparkSession, t
     assert contents(spark, tmp_path) == expected
 
 
-@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize("policy", [pytest.param("classic", marks=pytest.mark.soak), "v2"])
 def test_checkpoints_in_several_parts_and_with_sidecars(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     spark.conf.set("spark.databricks.delta.checkpoint.partSize", "3")
     try:

@@ -90,7 +90,7 @@ def test_the_reason_is_the_first_line(spark: SparkSession, tables: dict[str, Pat
     )
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", [pytest.param("true", marks=pytest.mark.soak), "false"])
 def test_the_sessions_settings_count(spark: SparkSession, tmp_path: Path, ansi: str) -> None:
     """With ANSI a division by zero fails, without it is null, which is not true either."""
     paths = [tmp_path / writer for writer in WRITERS]
