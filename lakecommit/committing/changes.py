@@ -10,8 +10,9 @@ from lakecommit.progress.observer import Part
 from lakecommit.progress.settings import TableSettings, Txn
 
 
-def stream_change(change_id: str, parts: Sequence[Part], user_metadata: str | None, blind: bool) -> Change:
-    """One snapshot of the runs of several queries, each with both of its marks."""
+def stream_change(change_id: str, parts: Sequence[Part]) -> Change:
+    """One snapshot of the runs of several queries, each with both of its marks. Precondition: all of them ask for the
+    same metadata."""
     last = {part.query: part.epochs[-1].epoch for part in parts}
     return Change(
         id=change_id,
@@ -20,9 +21,9 @@ def stream_change(change_id: str, parts: Sequence[Part], user_metadata: str | No
         marks=tuple(
             mark for query, epoch in last.items() for mark in ((str(query), epoch), (own_mark_id(query), epoch))
         ),
-        rests_on=_rests_on(blind),
+        rests_on=_rests_on(all(part.settings.blind for part in parts)),
         holds=tuple(_held(part) for part in parts),
-        user_metadata=user_metadata,
+        user_metadata=parts[0].settings.user_metadata,
     )
 
 
@@ -60,6 +61,6 @@ def _held(part: Part) -> Held:
         run=(first.epoch, last.epoch),
         left_out=tuple(seal.epoch for seal, files in epochs if seal.totals.files > len(files.files)),
         watermark_us=last.watermark_us,
-        name=part.name,
+        name=part.settings.query_name,
         compacted=part.compacted,
     )

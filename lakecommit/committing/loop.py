@@ -163,11 +163,7 @@ class Snapshots:
         await self._reader.freshen()
         await self._let_go()
         parts += await self._fitting_parts()
-        if not parts:
-            return None
-        runs = [self._queries.runs[part.query] for part in parts]
-        blind = all(run.asked_for.blind for run in runs)
-        return stream_change(self._new_id(), parts, runs[0].asked_for.user_metadata, blind)
+        return stream_change(self._new_id(), parts) if parts else None
 
     async def _read_what_is_in_doubt(self) -> None:
         """What goes wrong with one query is not the others' affair."""
@@ -225,9 +221,7 @@ class Snapshots:
             if not epochs or not queries.knows(query) or query in self.held:
                 continue
             # A version has one user's metadata, and an epoch larger than a version should be has one for itself.
-            if parts and (
-                files > room or settings.user_metadata != queries.runs[parts[0].query].asked_for.user_metadata
-            ):
+            if parts and (files > room or settings.user_metadata != parts[0].settings.user_metadata):
                 continue
             assert not queries.table.is_done(query, epochs[0].epoch), "what the mark has reached was dropped"
             try:
@@ -244,7 +238,7 @@ class Snapshots:
                 continue
             if look.ready:
                 compacted = any(seal.in_part for seal in progress.pending)
-                parts.append(Part(query, epochs[: look.ready], staged[: look.ready], settings.query_name, compacted))
+                parts.append(Part(query, epochs[: look.ready], staged[: look.ready], settings, compacted))
                 room -= sum(seal.totals.files for seal in parts[-1].epochs)
         return parts
 

@@ -13,7 +13,8 @@ from lakecommit.state.stored import StoredSeal
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One query's part of a snapshot: a run of its epochs, and their files. `name` is the one that Spark knows.
+    """One query's part of a snapshot: a run of its epochs, and their files. `settings` are those that it was chosen
+    with: the query may have brought others since.
 
     `compacted` says that of these epochs, or of those that follow them, the table has some files already.
     """
@@ -21,7 +22,7 @@ class Part:
     query: QueryId
     epochs: Sequence[SealedEpoch]
     files: Sequence[Pending]
-    name: str | None = None
+    settings: TableSettings
     compacted: bool = False
 
     @property

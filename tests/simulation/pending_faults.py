@@ -116,8 +116,8 @@ def grouped_run_without_its_first_epoch() -> Iterator[None]:
 
 @fault
 def mark_of_one_of_two_queries_moved() -> Iterator[None]:
-    def stream_change(change_id: Any, parts: Any, *rest: Any) -> Any:
-        change = real(change_id, parts, *rest)
+    def stream_change(*args: Any) -> Any:
+        change = real(*args)
         return replace(change, marks=change.marks[:2])
 
     real = changes.stream_change
@@ -132,6 +132,16 @@ def queries_with_different_metadata_share_a_snapshot() -> Iterator[None]:
             self._queries, lambda query, run: replace(run, settings=replace(run.settings, user_metadata=None))
         ):
             return await real(self)
+
+    real = snapshots.Snapshots._fitting_parts
+    with patch.object(snapshots.Snapshots, "_fitting_parts", fitting_parts):
+        yield
+
+
+@fault
+def metadata_of_queries_that_have_asked_since_they_were_chosen() -> Iterator[None]:
+    async def fitting_parts(self: Any) -> Any:
+        return [replace(part, settings=self._queries.runs[part.query].asked_for) for part in await real(self)]
 
     real = snapshots.Snapshots._fitting_parts
     with patch.object(snapshots.Snapshots, "_fitting_parts", fitting_parts):

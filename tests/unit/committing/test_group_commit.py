@@ -10,6 +10,7 @@ import pytest
 
 from lakecommit.committing import loop as snapshots
 from lakecommit.progress.cadence import Pace
+from lakecommit.progress.runs import Asked
 from tests.lake import ASYNCHRONOUS, OTHER, QUERY, SETTINGS, Lake, Named
 from tests.lake.virtual_time import run_virtually
 
@@ -102,6 +103,34 @@ def test_queries_with_different_user_metadata_do_not_share_a_snapshot():
             info = actions[0]["commitInfo"]
             assert [info["userMetadata"]] == [f"of {query}" for query in info["lakecommit"]["epochs"]]
         assert lake.runs(QUERY)[-1][1] == lake.runs(OTHER)[-1][1] == 2
+
+    run_virtually(scenario)
+
+
+def test_a_version_has_the_metadata_that_its_queries_had_when_they_were_chosen_for_it():
+    """While it is made up their first epochs may come, each with metadata of its own."""
+
+    async def scenario(clock):
+        lake = Lake.in_virtual_time(clock)
+        committer = lake.committer()
+        for query in (QUERY, OTHER):
+            await lake.epoch(committer, 0, query=query, pace=Pace())
+        lake.store.version_ms = 2000
+        for epoch in (1, 2):
+            for query in (QUERY, OTHER):
+                await lake.epoch(committer, epoch, query=query)
+        look_for = committer._reader.look_for
+
+        async def ask_meanwhile(query, *rest):
+            settings = replace(SETTINGS, user_metadata=f"of {query}")
+            committer._queries.happened(query, Asked(settings, ASYNCHRONOUS))
+            return await look_for(query, *rest)
+
+        committer._reader.look_for = ask_meanwhile
+        await committer.drain()
+        info = lake.versions()[-1][0]["commitInfo"]
+        assert len(info["lakecommit"]["epochs"]) == 2
+        assert "userMetadata" not in info
 
     run_virtually(scenario)
 

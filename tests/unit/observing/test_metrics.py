@@ -16,7 +16,8 @@ TABLE = "memory://table"
 
 def snapshot(query: QueryId, epoch: int) -> Snapshot:
     sealed = SealedEpoch(Epoch(epoch), b"digest", None, 0, Totals(1, 2, 30, 400))
-    return Snapshot(epoch, Part(query, [sealed], []), attempts=1, requests=2, waited_ms=5, in_backlog=False)
+    part = Part(query, [sealed], [], TableSettings(partition_columns=None, properties={}))
+    return Snapshot(epoch, part, attempts=1, requests=2, waited_ms=5, in_backlog=False)
 
 
 def query_of(number: int) -> QueryId:
