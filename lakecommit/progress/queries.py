@@ -97,8 +97,10 @@ class Queries:
 
     @property
     def unsettled(self) -> bool:
-        """Whether more may be pending than is known: something has to be read again, or a seal is under way."""
-        return bool(self.doubted) or any(progress.sealing is not None for progress in self._progress.values())
+        """Whether more may be pending than is known: something has to be read again, or an epoch is dealt with, whose
+        seal may be under way. That may be one of a run that was stopped: what is known of its query was read anew
+        since, without that seal."""
+        return bool(self.doubted) or any(run.busy for run in self._runs.values())
 
     @property
     def unsure(self) -> frozenset[QueryId]:

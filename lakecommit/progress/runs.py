@@ -18,7 +18,7 @@ Events move a run by the table `TRANSITIONS`. One that cannot happen raises `Ill
     Resumed       what earlier runs left is to be read, and how          doubted, unread
     Asked         an epoch has come, with what the run asks for          a failure from before it asked: doubted, unread
     Opened        it is about to be read, by somebody with settings
-    Read          the store was read                                     not unread
+    Read          the store was read                                     not unread, unless doubted since that began
     Sealing       an epoch of the run is sealed or repeated
     Broke         an epoch went wrong, and Spark ends the run            doubted, unread
     Ended         Spark has ended the run
@@ -256,7 +256,8 @@ TRANSITIONS: Mapping[type, Callable[[Run, Any], Run]] = {
     Resumed: lambda run, event: replace(run, settings=event.settings, pace=event.pace, doubted=True, unread=True),
     Asked: _asked,
     Opened: lambda run, event: replace(run, settings=run.settings or event.settings),
-    Read: lambda run, event: replace(run, unread=False),
+    # Nothing is in doubt when a read begins. What is since then may be a seal that came after its listing.
+    Read: lambda run, event: replace(run, unread=run.unread and run.doubted),
     Sealing: _sealing,
     Broke: _broke,
     Ended: lambda run, event: replace(run, ended=True),

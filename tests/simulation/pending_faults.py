@@ -13,7 +13,7 @@ from lakecommit.committing import changes
 from lakecommit.committing import loop as snapshots
 from lakecommit.committing import table as table_committer
 from lakecommit.model import Totals
-from lakecommit.progress import queries, segments
+from lakecommit.progress import queries, runs, segments
 from lakecommit.progress.epochs import EpochVerdict
 from lakecommit.progress.runs import RunPhase
 from lakecommit.restarting import reader
@@ -271,6 +271,12 @@ def snapshot_without_a_bound() -> Iterator[None]:
 @fault
 def drain_does_not_wait_for_a_seal_under_way() -> Iterator[None]:
     with patch.object(queries.Queries, "unsettled", property(lambda self: bool(self.doubted))):
+        yield
+
+
+@fault
+def read_taken_for_one_of_what_came_while_it_was_under_way() -> Iterator[None]:
+    with patch.dict(runs.TRANSITIONS, {runs.Read: lambda run, event: replace(run, unread=False)}):
         yield
 
 

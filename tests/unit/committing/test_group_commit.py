@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 
 from lakecommit.committing import loop as snapshots
+from lakecommit.errors import CommitFailed
+from lakecommit.model import Epoch
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.runs import Asked
 from tests.lake import ASYNCHRONOUS, OTHER, QUERY, SETTINGS, Lake, Named
@@ -202,6 +204,40 @@ def test_draining_waits_for_all_and_can_be_given_up():
         assert committer.pending[QUERY].epochs == 1
         await committer.drain()
         assert not committer.pending
+
+    run_virtually(scenario)
+
+
+@pytest.mark.parametrize("drained_s", [13, 31])
+def test_draining_waits_for_the_seal_of_a_run_that_was_stopped(drained_s):
+    """What the next run has read does not have it: neither while the seal is under way, nor if the read is, too."""
+
+    async def scenario(clock):
+        lake = Lake.in_virtual_time(clock)
+        committer = lake.committer()
+        await lake.epoch(committer, 0, pace=Pace())
+        create, get = lake.store.create, lake.store.get
+
+        async def slow_create(path, body):
+            await clock.sleep(10 if "/seals/" in path else 0)
+            outcome = await create(path, body)
+            await clock.sleep(10 if "/seals/" in path else 0)
+            return outcome
+
+        async def slow_get(path, **more):
+            await clock.sleep(25 if "/seals/" in path and drained_s > 25 else 0)
+            return await get(path, **more)
+
+        lake.store.create, lake.store.get = slow_create, slow_get
+        stopped = asyncio.ensure_future(lake.epoch(committer, 1))
+        await clock.sleep(1)
+        committer.begin_run(QUERY)
+        await committer.resume(QUERY, SETTINGS, Pace(), (Epoch(1), None))
+        await clock.sleep(drained_s - clock.boot_ms() / 1000)
+        await committer.drain()
+        assert lake.epochs_of_files() == [0, 1]
+        with pytest.raises(CommitFailed, match="changed while its epoch 1 was being sealed"):
+            await stopped
 
     run_virtually(scenario)
 

@@ -75,6 +75,12 @@ def test_the_next_run_doubts_everything_and_counts_nobody_of_the_one_before():
     assert (new.settings, new.pace, doubts(new)) == (SETTINGS, PACE, (True, False, None))
 
 
+def test_what_came_while_the_store_was_read_is_read_again():
+    reading = moved(FRESH, Asked(SETTINGS, PACE), Broke(), Forgotten(left=False))
+    assert doubts(after(reading, Read())) == (False, False, None)
+    assert doubts(moved(reading, Doubted(unread=True), Read())) == (True, True, None)
+
+
 def test_what_a_failed_run_has_left_is_read_by_the_next():
     failed = moved(FRESH, Asked(SETTINGS, PACE), Doubted(unread=True), Failed(ERROR))
     assert doubts(failed) == (False, False, ERROR)
@@ -183,7 +189,7 @@ def test_every_event_is_in_the_theory_above_the_table():
         ([Doubted()], True),
         ([Doubted(unread=True)], False),
         ([Resumed(SETTINGS, PACE)], False),
-        ([Resumed(SETTINGS, PACE), Read()], True),
+        ([Resumed(SETTINGS, PACE), Forgotten(left=False), Read()], True),
         ([Asked(SETTINGS, PACE)], False),
         ([Asked(SETTINGS, PACE), Sealing()], False),
         ([Failed(ERROR)], False),
