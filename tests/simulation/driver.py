@@ -31,6 +31,9 @@ DRAIN_MS = (1_000, 10 * MINUTE_MS)
 # Nothing that is due stays pending for longer than this, where nothing goes wrong.
 COMMITTED_WITHIN_MS = 30 * MINUTE_MS
 LONGEST_RESUME_MS = 35_000
+# How often a query is started again in its process, where that fails again and again. A vacuum may have taken files of
+# it, and nobody gives up what is damaged before all drivers have ended.
+MOST_RESTARTS = 100
 
 
 class Concurrent(Exception):
@@ -170,7 +173,7 @@ class Driver:
     async def _query(self, query: Query) -> None:
         """Runs the query until its input ends, or until it fails and nobody starts it again in this process."""
         world, name = self.world, self.process.name
-        while True:
+        for restarts_left in range(MOST_RESTARTS, -1, -1):
             run, goes_on = self._begin_run(query), False
             try:
                 await self._run(query, run)
@@ -186,6 +189,7 @@ class Driver:
                 query.given_up = self._last
                 run.hurried = True
                 goes_on = world.chance(world.profile.restart_in_place)
+            goes_on = goes_on and restarts_left > 0
             late_ms = self._late_ms(run)
             if late_ms is None:
                 self._end_run(run)
