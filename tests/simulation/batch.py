@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from lakecommit.errors import CommitFailed, ConflictingWrite, Overtaken, StoreError
+from lakecommit.errors import CommitFailed, ConflictingWrite, CorruptState, Overtaken, StoreError
 from lakecommit.formats.change import Scope
 from lakecommit.model import Epoch, QueryId, Report
 from lakecommit.progress.settings import Replacement, Txn
@@ -95,6 +95,11 @@ class BatchWrite:
             world.count("replacing writes that conflict")
             if not self.work.replaces:
                 raise
+        except CorruptState as error:
+            world.note(name, "fails", None, error)
+            world.count("replacing writes whose version was cleaned up")
+            if not self._was_cleaned_up():
+                raise
         except Overtaken as error:
             world.note(name, "fails", None, error)
             world.count("batch writes overtaken")
@@ -136,6 +141,13 @@ class BatchWrite:
         """A skipped or overtaken write is one whose `txnVersion` is in the table, or which was fenced off."""
         if not self._was_fenced() and not self._is_reached():
             raise Violation(f"{self.query} was skipped or overtaken, and nobody has reached its txnVersion")
+
+    def _was_cleaned_up(self) -> bool:
+        """Whether the log does not lead any more to the version that it replaces, since it slept: which files that had
+        nobody can say, so that it is refused."""
+        rests_on = self.world.model.log.rests_on.get(self.query, -1)
+        paths = (self.world.format.path(version) for version in range(rests_on + 1))
+        return bool(self.process.sleeps) and any(path not in self.world.objects.bodies for path in paths)
 
     def _was_fenced(self) -> bool:
         return self.query in self.world.model.log.batches.fenced
