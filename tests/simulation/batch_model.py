@@ -1,7 +1,9 @@
 """The model's view of batch writes: each is in the table once, and again only where its version was written over.
 
 While the process lives that was told of its success, such a write is made up for by that process, if it sees so within
-twenty minutes of its version; after that it is lost, and nobody else may add it.
+twenty minutes of its version; after that it is lost, and nobody else may add it. Where others have written the same
+`txnVersion` by then, the process says so and is done with it, for good: its user may act on that. What they have
+written is looked after by their process, also if it is written over in its turn.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ class Written:
     """A batch write that was in the table, by the process that is its `writer`, which is not known where it landed
     late. `txns` are the marks that it moved; `answered_ms` is when its user was told, `gone_ms` when its version was
     written over. Then it is `lost`, unless others have compacted its files before. It is `waiting` if its writer has
-    seen that, and has to wait for the end of a vacuum."""
+    seen that, and has to wait for the end of a vacuum, and `reported` if others have written the same. `others_ms` is
+    when a version of those was written over."""
 
     version: int
     landed_ms: int
@@ -37,6 +40,8 @@ class Written:
     gone_ms: int | None = None
     lost: bool = False
     waiting: bool = False
+    reported: bool = False
+    others_ms: int = -1
 
 
 class BatchModel:
@@ -96,6 +101,12 @@ class BatchModel:
             )
             self._world.count("batch writes committed again")
 
+    def rewrites(self) -> None:
+        """A version is about to be written over."""
+        for query, each in self.written.items():
+            if self._is_written_by_others(query, each):
+                self.written[query] = replace(each, others_ms=self._world.loop.now)
+
     def rewritten(self) -> None:
         """A version was written over."""
         now, named = self._world.loop.now, self._model.log.ever_added.keys()
@@ -127,7 +138,11 @@ class BatchModel:
             noticed = each.gone_ms is not None and each.gone_ms <= began_ms
             left = each.lost or self._is_unmarked(each)
             remembered = each.waiting or now - each.landed_ms <= REMEMBERED_MS
-            if not (known and noticed and left and remembered):
+            if not (known and noticed and left and remembered) or each.reported:
+                continue
+            if each.others_ms >= began_ms or self._is_written_by_others(query, each):
+                self._world.count("lost batch writes that others have written")
+                self.written[query] = replace(each, reported=True)
                 continue
             if self._vacuum_is_under_way():
                 self._world.count("batch writes that wait for a vacuum", int(not each.waiting))
@@ -135,7 +150,7 @@ class BatchModel:
                 continue
             untold = self._world.counts.get("log versions cleaned up")
             vacuumed = not self._model.vacuumed.keys().isdisjoint(each.files)
-            if not (untold or vacuumed) and not self._is_written_by_others(query, each):
+            if not (untold or vacuumed):
                 raise Violation(f"batch write {query} or its mark is lost, and {process.name} does not make up for it")
 
     def _is_written_by_others(self, query: str, written: Written) -> bool:

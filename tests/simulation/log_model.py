@@ -149,6 +149,7 @@ class LogModel:
         self._world.count("versions written over")
         if number <= self.checkpointed:
             return False
+        self.batches.rewrites()
         self.bodies[number] = body
         self.metadata, self.protocol, self.marks, self.txns = {}, {}, {}, {}
         self.rows, self.live, self.ever_added, self.file_actions = {}, {}, {}, {}
