@@ -36,9 +36,10 @@ def _check_rows(world: World, queries: list[Query], works: list[BatchWork], fore
         for whose, epoch in log.given_up:
             expected -= set(query.rows(epoch)) if whose == query.id else set()
         for whose, epoch in log.lost:
-            # A vacuum took files of it after its version was written over: it can only be given up.
-            damaged = whose == query.id and world.model.is_damaged(whose, epoch)
-            expected -= set(query.rows(epoch)) if damaged else set()
+            # A vacuum took files of it after its version was written over, so that it can only be given up; or nobody
+            # could know that it was.
+            missing = world.model.is_damaged(whose, epoch) or log.is_untold(whose, epoch)
+            expected -= set(query.rows(epoch)) if whose == query.id and missing else set()
         mark = log.marks.get(query.id, -1)
         # What somebody had compacted before its version was written over is in the table without a mark.
         held = {epoch for whose, epoch in log.once_committed - log.lost if whose == query.id}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .batch_model import BatchModel
 from .names import owner_of_data, rows_of
 from .process import WALL_START_MS, Process
+from .profile import HOUR_MS
 from .runs import Load, passed_over
 from .violations import Violation
 
@@ -50,9 +51,10 @@ class LogModel:
         self.bodies: list[bytes] = []
         self.on_version: Callable[[int], None] = lambda version: None
         self.checkpointed = -1
-        # Epochs that were ever in the table; those that are not any more, since their version was written over; and
-        # since when those are in it that were committed again.
+        # Epochs that were ever in the table; the version that held each last; those that are not any more, since that
+        # was written over; and since when those are in it that were committed again.
         self.once_committed: set[tuple[str, int]] = set()
+        self._held_in: dict[tuple[str, int], int] = {}
         self.lost: set[tuple[str, int]] = set()
         self._again_ms: dict[tuple[str, int], int] = {}
 
@@ -67,6 +69,17 @@ class LogModel:
         if (query, epoch) in self._again_ms:
             return self._again_ms[query, epoch]
         return next((at for _, mark, at in self._history.get(query, ()) if mark >= epoch), None)
+
+    def is_untold(self, query: str, epoch: int) -> bool:
+        """Whether an epoch is lost and the log cannot tell so: it was cleaned up past its version before anybody could
+        commit it again. Then it is the same as one that others have compacted long ago. So a day after its seal it is
+        taken for that, if a checkpoint has its mark: it is said, its state goes, and its files stay."""
+        version = self._held_in.get((query, epoch))
+        if (query, epoch) not in self.lost or version is None or self.marks.get(query, -1) < epoch:
+            return False
+        cleaned_up = version <= self.checkpointed and self._world.format.path(version) not in self._world.objects.bodies
+        age_ms = WALL_START_MS + self._world.loop.now - self._model.seals[query, epoch].sealed_ms
+        return cleaned_up and age_ms > 24 * HOUR_MS
 
     def was_committed_again(self, query: str, epoch: int) -> bool:
         """Whether the epoch is in a second version, since the first was written over."""
@@ -305,6 +318,7 @@ class LogModel:
         if (query, epoch) in self.once_committed:
             self._again_ms[query, epoch] = self._world.loop.now
         self.once_committed.add((query, epoch))
+        self._held_in[query, epoch] = number
         self.lost.discard((query, epoch))
 
     def _first_of(self, query: str, info: dict[str, Any]) -> int:

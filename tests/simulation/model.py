@@ -321,15 +321,20 @@ class Model:
         if owner.query in self.batches:
             return
         # 9. released when covered
-        version_ms = self.log.epoch_done_ms(owner.query, owner.epoch)
-        if version_ms is None:
+        version_ms, untold = self.log.epoch_done_ms(owner.query, owner.epoch), self._is_untold(owner.query, owner.epoch)
+        if version_ms is None and not untold:
             raise Violation(f"a manifest of an epoch that is in no snapshot is deleted: {path}")
-        if now < version_ms + 2 * DEADLINE_MS:
+        if version_ms is not None and now < version_ms + 2 * DEADLINE_MS:
             raise Violation(f"a manifest is deleted within twice the deadline of its epoch's snapshot: {path}")
         if (owner.query, owner.epoch + 1) not in self.seals:
             raise Violation(f"a manifest is deleted although the next epoch has not arrived: {path}")
         if self.seals[owner.query, owner.epoch].names(owner):
             self.hearing.released(who, owner.query, owner.epoch)
+
+    def _is_untold(self, query: str, epoch: int) -> bool:
+        untold = self.log.is_untold(query, epoch)
+        self._world.count("releases of lost epochs that the log cannot tell of", int(untold))
+        return untold
 
     def _seal_deleted(self, path: str, who: Process | None) -> None:
         query, epoch = seal_epoch(path)
@@ -337,7 +342,7 @@ class Model:
         newest = max((each for name, each in self.stored_seals if name == query), default=-1)
         if epoch > newest:
             raise Violation(f"the newest seal of {query} is deleted: {path}")
-        if self.log.epoch_done_ms(query, epoch) is None:
+        if self.log.epoch_done_ms(query, epoch) is None and not self._is_untold(query, epoch):
             raise Violation(f"the seal of an epoch that is in no snapshot is deleted: {path}")
         named = [
             record.owner

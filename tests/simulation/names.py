@@ -43,6 +43,7 @@ class SealRecord:
     totals: tuple[int, int, int]
     watermark_us: int | None
     backlog: str | None
+    sealed_ms: int
     counts: bool = True
     files: tuple[str, ...] = field(default=())
     size_bytes: int = 0
@@ -111,6 +112,7 @@ def read_seal(path: str, body: bytes) -> SealRecord:
         totals=(record["files"], record["rows"], record["size_bytes"]),
         watermark_us=record["watermark_us"],
         backlog=record["backlog"],
+        sealed_ms=record["sealed_ms"],
     )
 
 
