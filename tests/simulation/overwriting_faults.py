@@ -11,12 +11,14 @@ from lakecommit.formats.delta.log import actions, reading
 from lakecommit.listening import delivery
 from lakecommit.listening.api import CommittedSnapshot
 from lakecommit.model import Epoch
+from lakecommit.progress import queries as progress
 from lakecommit.releasing import batch_versions, replaced
 from lakecommit.releasing import query as queries
 from lakecommit.releasing.replaced import EpochPresence
 from lakecommit.restarting import replay
 
 from .faults import all_of, fault
+from .pending_faults import runs_as
 
 
 @fault
@@ -149,4 +151,15 @@ def what_versions_in_the_way_have_compacted_forgotten() -> Iterator[None]:
 
     real = reading.read_forward
     with patch.object(reading, "read_forward", read_forward):
+        yield
+
+
+@fault
+def query_in_doubt_refused_by_a_mark_that_went_back() -> Iterator[None]:
+    def see_marks(self: Any) -> None:
+        with runs_as(self, lambda query, run: replace(run, doubted=False)):
+            real(self)
+
+    real = progress.Queries.see_marks
+    with patch.object(progress.Queries, "see_marks", see_marks):
         yield

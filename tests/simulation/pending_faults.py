@@ -23,7 +23,7 @@ from .faults import all_of, fault
 
 
 @contextmanager
-def _runs_as(memory: Any, changed: Any) -> Iterator[None]:
+def runs_as(memory: Any, changed: Any) -> Iterator[None]:
     """Runs look like this for a while; whatever happens to them meanwhile stays."""
     before = dict(memory._runs)
     lies = {query: changed(query, run) for query, run in before.items()}
@@ -128,7 +128,7 @@ def mark_of_one_of_two_queries_moved() -> Iterator[None]:
 @fault
 def queries_with_different_metadata_share_a_snapshot() -> Iterator[None]:
     async def fitting_parts(self: Any) -> Any:
-        with _runs_as(
+        with runs_as(
             self._queries, lambda query, run: replace(run, settings=replace(run.settings, user_metadata=None))
         ):
             return await real(self)
@@ -253,7 +253,7 @@ def query_passed_over() -> Iterator[None]:
 
     async def fitting_parts(self: Any) -> Any:
         last = max(self._queries.runs, default=None)
-        with _runs_as(self._queries, lambda query, run: replace(run, since_ms=0 if query == last else 1)):
+        with runs_as(self._queries, lambda query, run: replace(run, since_ms=0 if query == last else 1)):
             return await real(self)
 
     real = snapshots.Snapshots._fitting_parts

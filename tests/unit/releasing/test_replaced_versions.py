@@ -118,6 +118,33 @@ def test_an_ended_query_is_made_up_for_also_where_another_query_notices_first(ta
     run(scenario())
 
 
+def test_a_query_that_seals_meanwhile_is_read_again_and_not_refused(table):
+    """Its mark goes back while what is known of it cannot be forgotten, and another query notices."""
+
+    async def scenario():
+        committer = table.committer()
+        await table.epoch(committer, 0, [0])
+        create, under_way, go_on = table.flaky.create, asyncio.Event(), asyncio.Event()
+
+        async def held(path, body):
+            if path.endswith(f"{QUERY}/seals/{1:020d}.avro"):
+                under_way.set()
+                await go_on.wait()
+            return await create(path, body)
+
+        table.flaky.create = held
+        sealing = asyncio.ensure_future(table.epoch(committer, 1, [1]))
+        await under_way.wait()
+        await write_over(table, 1)
+        table.pass_minutes(1)
+        await table.epoch(committer, 0, [10], query=OTHER)
+        go_on.set()
+        await sealing
+        assert await table.ids() == [0, 1, 10]
+
+    run(scenario())
+
+
 def test_a_query_that_begins_anew_is_not_taken_for_one_that_has_ended(table):
     async def scenario():
         committer = await ended(table)
