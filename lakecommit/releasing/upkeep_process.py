@@ -33,6 +33,7 @@ LONGEST_SECONDS = 600.0
 LONGEST_ALONE_SECONDS = LONGEST_SECONDS + 30
 SHOWN_OF_ERRORS = 2000
 _NICE = 10
+_ENDING_SECONDS = 5
 _FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
 
 
@@ -67,12 +68,16 @@ async def run_apart(
     )
     try:
         answer, errors = await asyncio.wait_for(_talk(process, job), longest_seconds)
+        # It has closed its ends, and is about to end by itself: asyncio loses the code of one that is killed then.
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(process.wait(), _ENDING_SECONDS)
     except asyncio.TimeoutError:
         return UpkeepFailed(f"it took longer than {longest_seconds:g} s and was given up")
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
     try:
         return _decode(json.loads(answer))
     except (ValueError, KeyError, TypeError):
