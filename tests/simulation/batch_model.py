@@ -78,6 +78,8 @@ class BatchModel:
             return
         if not before.lost:
             raise Violation(f"version {number} adds batch write {query}, which is in version {before.version}")
+        if before.reported:
+            raise Violation(f"version {number} adds batch write {query} again, though its process was done with it")
         if None not in (who, before.writer) and who.name != before.writer:  # type: ignore[union-attr]
             raise Violation(f"version {number} adds batch write {query} again, which is not the affair of {who}")
         # Somebody may have compacted some of its files before.
