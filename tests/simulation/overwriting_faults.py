@@ -146,8 +146,8 @@ def committed_again_beside_a_vacuum_under_way() -> Iterator[None]:
 
 @fault
 def what_versions_in_the_way_have_compacted_forgotten() -> Iterator[None]:
-    async def read_forward(store: Any, clock: Any, state: Any, compacted: Any = frozenset()) -> Any:
-        return replace(await real(store, clock, state), compacted=frozenset())
+    async def read_forward(store: Any, clock: Any, state: Any, known: Any, compacted: Any = frozenset()) -> Any:
+        return replace(await real(store, clock, state, known), compacted=frozenset())
 
     real = reading.read_forward
     with patch.object(reading, "read_forward", read_forward):
@@ -162,4 +162,13 @@ def query_in_doubt_refused_by_a_mark_that_went_back() -> Iterator[None]:
 
     real = progress.Queries.see_marks
     with patch.object(progress.Queries, "see_marks", see_marks):
+        yield
+
+
+@fault
+def checkpoint_of_a_version_that_was_written_over_not_asked_for() -> Iterator[None]:
+    async def never(*args: Any) -> bool:
+        return False
+
+    with patch.object(reading, "_is_behind_a_checkpoint", never):
         yield

@@ -216,7 +216,7 @@ class DeltaFormat:
         next version may be free and wrong. So a state that was not confirmed for a while is confirmed first. Raises
         `StoreError`, and puts nothing, where every answer to that is itself too old when it comes.
         """
-        state = of_delta(state)
+        known = state = of_delta(state)
         self._refuse_unsupported(state)
         asked = 0
         while state.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
@@ -242,7 +242,7 @@ class DeltaFormat:
             found = Found(outcome.body, outcome.etag)
             return Committed(reading.follow(state, found, now))
         winner = reading.follow(state, Found(outcome.body, outcome.etag), now)
-        return Moved(await reading.read_forward(self._store, self._clock, winner, winner.compacted))
+        return Moved(await reading.read_forward(self._store, self._clock, winner, known, winner.compacted))
 
     async def named(self, paths: Collection[str]) -> frozenset[str]:
         return await named_in_log(self._store, paths)

@@ -12,7 +12,7 @@ from lakecommit.model import QueryId
 from lakecommit.progress.settings import Txn
 from lakecommit.releasing import batch_versions
 from tests.lake import OTHER, QUERY, SCHEMA, SETTINGS, let_go
-from tests.lake.stories import foreign_version, write_over
+from tests.lake.stories import checkpoint, foreign_version, write_over
 
 pytestmark = pytest.mark.delta_log
 
@@ -273,6 +273,27 @@ def test_who_has_epochs_in_memory_does_not_add_what_was_compacted_meanwhile(tabl
         let_go(sleeper)
         await sleeper.drain()
         assert await table.ids() == [0, 1, 2]
+
+    run(scenario())
+
+
+def test_who_has_epochs_in_memory_does_not_add_what_a_checkpoint_has_of_a_version_that_was_written_over(table):
+    async def scenario():
+        sleeper = table.committer()
+        for epoch in range(2):
+            await table.epoch(sleeper, epoch, [epoch])
+        planned = await sleeper.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        await table.seal_only(sleeper, 2, [await table.report(planned, 2, 0, [2])])
+        await table.committer().commit_pending(QUERY, SETTINGS)
+        await checkpoint(table)
+        await write_over(table, 3)
+        await foreign_version(table, 4)
+        table.pass_minutes(1)
+        let_go(sleeper)
+        await sleeper.drain()
+        assert max(version for version, _ in await table.actions()) == 4, "there is nothing to add"
+        await table.epoch(sleeper, 3, [3])
+        assert (await table.marks())[QUERY] == 3
 
     run(scenario())
 

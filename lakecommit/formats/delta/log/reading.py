@@ -21,6 +21,8 @@ from lakecommit.formats.delta.state import DeltaState
 from lakecommit.storage.base import Found, NotModified
 
 PARALLEL_COMMITS = 8
+# Whoever has looked within this time asks for no checkpoint that was written since.
+LOOKED_JUST_NOW_MS = 10_000
 # Further ahead than this it is cheaper to start again at a checkpoint than to ask for one version after the other.
 FORWARD_VERSIONS = 64
 
@@ -50,7 +52,7 @@ async def look(store: LogStore, clock: Clock, state: DeltaState) -> DeltaState:
     Raises `ContradictoryState` where the log does not continue the one that `state` was read from.
     """
     confirmed = await confirm(store, clock, state)
-    return await read_forward(store, clock, confirmed)
+    return await read_forward(store, clock, confirmed, state)
 
 
 async def confirm(store: LogStore, clock: Clock, state: DeltaState) -> DeltaState:
@@ -103,9 +105,45 @@ async def follow_on(store: LogStore, clock: Clock, state: DeltaState) -> AsyncIt
 
 
 async def read_forward(
-    store: LogStore, clock: Clock, state: DeltaState, compacted: frozenset[str] = frozenset()
+    store: LogStore, clock: Clock, state: DeltaState, known: DeltaState, compacted: frozenset[str] = frozenset()
 ) -> DeltaState:
-    """Follows the log from `state` to its end. What all of these versions remove, with `compacted`, is compacted."""
+    """Follows the log from `state` to its end. What all of these versions remove, with `compacted`, is compacted.
+
+    `known` is what the caller has relied on so far, at `state` or before it. If that is from long ago, somebody may
+    have written a checkpoint since, and somebody else over a version that is in it: the marks of that one are found in
+    the checkpoint alone. Then the table is read anew, and counts as `rewritten` once more.
+    """
+    newest = await _follow_to_the_end(store, clock, state, compacted)
+    if newest.version == known.version or not known.looked.is_older_than(LOOKED_JUST_NOW_MS, Moment.of(clock)):
+        return newest
+    hint = await _hint(store)
+    if hint is None or hint <= known.version:
+        return newest
+    if hint > newest.version:
+        newest = await _follow_to_the_end(store, clock, newest, newest.compacted)
+    if not await _is_behind_a_checkpoint(store, newest, hint):
+        return newest
+    opened = await open_table(store, clock)
+    _refuse_another(store, newest, opened)
+    if opened is None or opened.version < newest.version:
+        raise _recreated(store, newest, "was read just before and is gone")
+    return replace(opened, rewritten=known.rewritten + 1, compacted=opened.compacted | newest.compacted)
+
+
+async def _is_behind_a_checkpoint(store: LogStore, state: DeltaState, first: int) -> bool:
+    """Whether the newest checkpoint from version `first` up to that of `state` has marks that `state` does not have."""
+    for checkpoint in (await _list_from(store, first)).checkpoints:
+        if checkpoint.version > state.version:
+            continue
+        try:
+            marks = (await read_checkpoint(store, checkpoint)).txns
+        except CheckpointUnreadableError:
+            continue
+        return any(mark > state.txns.get(application_id, -1) for application_id, mark in marks.items())
+    return False
+
+
+async def _follow_to_the_end(store: LogStore, clock: Clock, state: DeltaState, compacted: frozenset[str]) -> DeltaState:
     limit = state.version + FORWARD_VERSIONS
     # Nearly always nothing or one version is ahead, so the window of parallel requests grows as versions are found.
     window = 1
