@@ -116,7 +116,7 @@ async def read_forward(
     newest = await _follow_to_the_end(store, clock, state, compacted)
     if newest.version == known.version or not known.looked.is_older_than(LOOKED_JUST_NOW_MS, Moment.of(clock)):
         return newest
-    hint = await _hint(store)
+    hint = await hinted_version(store)
     if hint is None or hint <= known.version:
         return newest
     if hint > newest.version:
@@ -132,7 +132,7 @@ async def read_forward(
 
 async def _is_behind_a_checkpoint(store: LogStore, state: DeltaState, first: int) -> bool:
     """Whether the newest checkpoint from version `first` up to that of `state` has marks that `state` does not have."""
-    for checkpoint in (await _list_from(store, first)).checkpoints:
+    for checkpoint in (await list_log_from(store, first)).checkpoints:
         if checkpoint.version > state.version:
             continue
         try:
