@@ -52,6 +52,7 @@ class BatchWrite:
         self.process = driver.process if driver else Process(world, self.query, world.profile.driver_risk)
         self._driver = driver
         self._rows = work.rows()
+        self._log_then: frozenset[str] = frozenset()
         self.on_nap: Callable[[], None] = lambda: None
 
     def start(self) -> None:
@@ -76,6 +77,7 @@ class BatchWrite:
             if self.work.replaces:
                 settings = replace(SETTINGS, replaces=Replacement(Scope(), planned.version))
                 world.model.log.rests_on[self.query] = planned.version or 0
+                self._log_then = self._log_up_to(planned.version or 0)
             job = Job(self.query, Epoch(0), planned.plan, planned.skip, False)
             parts = [self._rows[:2], self._rows[2:]]
             reports = await run_job(self.process, self.executors, job, parts)
@@ -143,11 +145,14 @@ class BatchWrite:
             raise Violation(f"{self.query} was skipped or overtaken, and nobody has reached its txnVersion")
 
     def _was_cleaned_up(self) -> bool:
-        """Whether the log does not lead any more to the version that it replaces, since it slept: which files that had
-        nobody can say, so that it is refused."""
-        rests_on = self.world.model.log.rests_on.get(self.query, -1)
-        paths = (self.world.format.path(version) for version in range(rests_on + 1))
-        return bool(self.process.sleeps) and any(path not in self.world.objects.bodies for path in paths)
+        """Whether versions have gone since it was planned that lead to the one that it replaces: it slept, or one of
+        its tasks did. Which files that had nobody can say, so that it is refused."""
+        return self._log_up_to(self.world.model.log.rests_on.get(self.query, -1)) < self._log_then
+
+    def _log_up_to(self, version: int) -> frozenset[str]:
+        """The versions of the log up to this one that are there."""
+        paths = map(self.world.format.path, range(version + 1))
+        return frozenset(path for path in paths if path in self.world.objects.bodies)
 
     def _was_fenced(self) -> bool:
         return self.query in self.world.model.log.batches.fenced
