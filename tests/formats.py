@@ -94,6 +94,8 @@ FORMATS: dict[str, DeltaLog | TinyLog] = {"delta": DeltaLog(), "tiny": TinyLog()
 _OPERATIONS = {
     Kind.APPEND_EPOCHS.name: "STREAMING UPDATE",
     Kind.APPEND_BATCH.name: "WRITE",
+    Kind.REPLACE_BATCH.name: "WRITE",
+    Kind.EVOLVE.name: "UPDATE SCHEMA",
     Kind.FENCE.name: "FENCE",
 }
 _used: list[DeltaLog | TinyLog] = [FORMATS["delta"]]
