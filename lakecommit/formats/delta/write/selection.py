@@ -11,11 +11,11 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lakecommit.errors import InvalidInput
+from lakecommit.errors import ConflictingWrite, CorruptState, InvalidInput
 from lakecommit.formats.change import Change, Scope
 from lakecommit.formats.delta.log.file_actions import key_of_action
 from lakecommit.formats.delta.log.listing import LogStore
-from lakecommit.formats.delta.log.live import LiveFiles, log_at
+from lakecommit.formats.delta.log.live import LiveFiles, LogAt, log_at
 from lakecommit.formats.delta.state import DeltaState
 from lakecommit.formats.delta.write.scopes import InScope, in_scope
 from lakecommit.model import DataFile
@@ -68,8 +68,8 @@ async def select(
 ) -> DeltaSelection:
     """The live files of `version` that are in scope.
 
-    Raises `InvalidInput` where the table does not let files go, or a file of `adds` is not in scope, and `CorruptState`
-    where its log no longer leads to `version`.
+    Raises `InvalidInput` where the table does not let files go, or a file of `adds` is not in scope, `ConflictingWrite`
+    where its log was cleaned up past `version`, and `CorruptState` where it is damaged.
     """
     if state.metadata.flag("delta.appendOnly"):
         raise InvalidInput(
@@ -80,7 +80,7 @@ async def select(
     within = in_scope(parse(metadata.schema_string), metadata.partition_columns, scope, adds)
     selection = DeltaSelection(state, version, within)
     try:
-        async for found in LiveFiles(store, await log_at(store, version)).read():
+        async for found in LiveFiles(store, await _log_at(store, version)).read():
             for live in found.to_dicts():
                 if selection.in_scope(live["partitionValues"]):
                     selection.add(live, now_ms)
@@ -88,6 +88,17 @@ async def select(
         selection.close()
         raise
     return selection
+
+
+async def _log_at(store: LogStore, version: int) -> LogAt:
+    """The log was read when the write was planned. If it is damaged, whoever plans it again hears of that."""
+    try:
+        return await log_at(store, version)
+    except CorruptState:
+        raise ConflictingWrite(
+            f"the log of {store.location} was cleaned up past version {version}, which the write rests on; nothing was "
+            "committed: run the write again"
+        ) from None
 
 
 def _remove(live: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
