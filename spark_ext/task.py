@@ -10,7 +10,6 @@ from functools import lru_cache
 import pyarrow as pa
 
 from lakecommit.clock import SystemClock
-from lakecommit.expressions.bound import Session
 from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, Epoch, QueryId, Report
 from lakecommit.options.declarations import Options
@@ -37,7 +36,7 @@ def run_task(
         compression=options.compression,
         local_dir=local_dir(),
         event_time_column=options.event_time_column,
-        session=sql_session(setting) if write_plan.has_expressions else Session(),
+        session=sql_session(setting, evaluates=write_plan.has_expressions),
     )
     store = _store(options.path, options.store_options)
     return write_attempt(batches, attempt, write_plan, settings, store, SystemClock())
