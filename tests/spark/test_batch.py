@@ -166,7 +166,10 @@ def test_other_modes_are_a_clear_error(spark, tmp_path, mode):
         ({"txnAppId": "a"}, "txnVersion"),
         ({"partitionBy": "nowhere"}, "nowhere"),
         ({"delta.appendOnyl": "true"}, "delta.appendOnly"),
-        ({"mergeSchema": "maybe"}, "maybe"),
+        ({"overwriteSchema": "maybe"}, "option overwriteSchema is 'maybe', but has to be true or false"),
+        ({"replaceWhere": "id = 1"}, r'option replaceWhere only works with mode\("overwrite"\)'),
+        ({"readVersion": "0"}, r'option readVersion only works with mode\("overwrite"\)'),
+        ({"overwriteSchema": "true"}, r'option overwriteSchema only works with mode\("overwrite"\)'),
         ({"compression": "zip"}, "compression"),
     ],
 )

@@ -61,7 +61,9 @@ def test_the_partitions_that_match_a_condition(spark, table, sink):
     assert rows(spark, table) == [(0, "a"), (2, None), (10, "b"), (11, "b")]
     last = spark.sql(f"DESCRIBE HISTORY delta.`{table}` LIMIT 1").collect()[0]
     assert "day" in last.operationParameters["predicate"] and last.operationParameters["mode"] == "Overwrite"
-    with pytest.raises(Exception, match=r"(?s)replaceWhere|DELTA_REPLACE_WHERE_MISMATCH"):
+    with pytest.raises(
+        Exception, match=r"DELTA_REPLACE_WHERE_MISMATCH|lakecommit\..*which replaceWhere=.* does not match"
+    ):
         write(by_day(spark, "a", "b"), table, sink, replaceWhere="day = 'b'")
     with pytest.raises(Exception, match="nowhere"):
         write(by_day(spark, "b"), table, sink, replaceWhere="nowhere = 'b'")
@@ -92,7 +94,7 @@ def newest(table) -> str:
 def test_a_table_that_only_grows_is_refused(spark, tmp_path, sink):
     table = tmp_path / "orders"
     spark.range(2).write.format("delta").option("delta.appendOnly", "true").save(str(table))
-    with pytest.raises(Exception, match=r"(?i)append"):
+    with pytest.raises(Exception, match=r"DELTA_CANNOT_MODIFY_APPEND_ONLY|lakecommit\..*delta.appendOnly=true"):
         write(spark.range(3), table, sink)
     assert ids(spark, table) == [0, 1]
 
@@ -107,17 +109,11 @@ def test_change_data_feed_shows_what_was_replaced(spark, tmp_path, sink):
     assert sorted(map(tuple, found)) == [(0, "delete"), (1, "delete"), (5, "insert")]
 
 
-def test_options_that_need_an_overwrite(spark, table, sink):
-    if sink == "delta":
-        pytest.skip("Delta takes them for an append and does nothing with them")
-    for name, value in (("replaceWhere", "day = 'a'"), ("readVersion", "0")):
-        with pytest.raises(Exception, match=f'lakecommit.*option {name} only works with mode\\("overwrite"\\)'):
-            write(by_day(spark, "a"), table, sink, mode="append", **{name: value})
-
-
 def test_with_another_schema_and_other_partitions(spark, table, sink):
     other = spark.createDataFrame([("x", 1, True)], "name string, id int, yes boolean")
-    with pytest.raises(Exception, match=r"(?i)id|name"):
+    with pytest.raises(
+        Exception, match=r"DELTA_FAILED_TO_MERGE_FIELDS|DELTA_METADATA_MISMATCH|lakecommit\..*column name is not in"
+    ):
         write(other, table, sink)
     write(other, table, sink, overwriteSchema="true")
     read = spark.read.format("delta").load(str(table))

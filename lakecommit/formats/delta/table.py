@@ -156,7 +156,7 @@ class DeltaFormat:
         self._refuse_unsupported(state)
         if replaces_schema:
             replaced = replaced_schema(state, schema, partition_columns or ())
-            state = replace(state, metadata=replaced.metadata, protocol=replaced.protocol or state.protocol)
+            state = replace(state, metadata=replaced.metadata)
             self._refuse_unsupported(state)
         table = parse(state.metadata.schema_string)
         data = spelled(parse(schema), table)

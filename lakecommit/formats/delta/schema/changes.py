@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakecommit.formats.delta.schema.fields import all_fields
-from lakecommit.formats.delta.schema.fit import decimal_parts, same_type
+from lakecommit.formats.delta.schema.fit import same_type
 from lakecommit.formats.delta.schema.rules import CURRENT_DEFAULT
+from lakecommit.formats.delta.schema.widening import may_become
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
-
-_WIDER = {
-    "byte": {"short", "integer", "long", "double"},
-    "short": {"integer", "long", "double"},
-    "integer": {"long", "double"},
-    "float": {"double"},
-}
 
 
 def breaking_changes(written: Struct, table: Struct, *, widening: bool, by_id: bool) -> list[str]:
@@ -64,19 +58,11 @@ def _types(written: DataType, table: DataType, path: str, widening: bool) -> Ite
             yield from _types(key, table_key, path + ".key", widening)
             yield from _types(value, table_value, path + ".value", widening)
         case Primitive(name), Primitive(table_name) if same_type(name, table_name) or (
-            widening and _is_wider(name, table_name)
+            widening and may_become(name, table_name)
         ):
             pass
         case _:
             yield f"column {path} was {describe(written)} and is {describe(table)}"
-
-
-def _is_wider(old: str, new: str) -> bool:
-    old_decimal, new_decimal = decimal_parts(old), decimal_parts(new)
-    if old_decimal is not None and new_decimal is not None:
-        grown = new_decimal[1] - old_decimal[1]
-        return grown >= 0 and new_decimal[0] - old_decimal[0] >= grown
-    return new in _WIDER.get(old, ())
 
 
 def _has_default(field: Field) -> bool:

@@ -6,23 +6,16 @@ type becomes wider only in a table that allows it, and within its family.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lakecommit.errors import SchemaMismatch
-from lakecommit.formats.delta.schema.fit import decimal_parts, same_type, table_schema
+from lakecommit.formats.delta.schema.fields import leaf_types
+from lakecommit.formats.delta.schema.fit import same_type, table_schema
+from lakecommit.formats.delta.schema.widening import becomes_unasked
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
 
 _TYPE_CHANGES = "delta.typeChanges"
-# Each with those that hold all of its values and are taken for it without being asked.
-_WIDER: Mapping[str, frozenset[str]] = {
-    "byte": frozenset({"short", "integer", "long"}),
-    "short": frozenset({"integer", "long"}),
-    "integer": frozenset({"long"}),
-    "float": frozenset({"double"}),
-    "date": frozenset({"timestamp_ntz"}),
-}
 
 
 def merged(table: Struct, data: Struct, partition_columns: tuple[str, ...], *, widening: bool) -> Struct:
@@ -36,15 +29,6 @@ def merged(table: Struct, data: Struct, partition_columns: tuple[str, ...], *, w
     if merge.problems:
         raise SchemaMismatch("the columns of the data cannot be merged into the table's: " + "; ".join(merge.problems))
     return found
-
-
-def is_wider(old: str, new: str) -> bool:
-    """Whether a column of type `old` may become one of type `new` without being asked."""
-    old_decimal, new_decimal = decimal_parts(old), decimal_parts(new)
-    if old_decimal is not None and new_decimal is not None:
-        grown = new_decimal[1] - old_decimal[1]
-        return old_decimal != new_decimal and grown >= 0 and new_decimal[0] - old_decimal[0] >= grown
-    return new in _WIDER.get(old, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +78,9 @@ class _Merge:
                 keys = self._type(key, given_key, f"{path}.key", _join(within, "key"), changes)
                 values = self._type(value, given_value, f"{path}.value", _join(within, "value"), changes)
                 return Map(keys, values, contains_null)
-            case Primitive(old), Primitive(new) if same_type(old, new) or new == "void" or is_wider(new, old):
+            case Primitive(old), Primitive(new) if same_type(old, new) or new == "void" or becomes_unasked(new, old):
                 return table
-            case Primitive(old), Primitive(new) if is_wider(old, new):
+            case Primitive(old), Primitive(new) if becomes_unasked(old, new):
                 if self._may_widen(path, new):
                     changes.append(_Change(within, old, new))
                     return data
@@ -118,18 +102,4 @@ def _join(within: str, name: str) -> str:
 
 
 def _has_a_type(data_type: DataType) -> bool:
-    return all(name != "void" for name in _leaves(data_type))
-
-
-def _leaves(data_type: DataType) -> Iterator[str]:
-    match data_type:
-        case Primitive(name):
-            yield name
-        case Array(element, _):
-            yield from _leaves(element)
-        case Map(key, value, _):
-            yield from _leaves(key)
-            yield from _leaves(value)
-        case Struct(fields):
-            for field in fields:
-                yield from _leaves(field.type)
+    return all(name != "void" for name in leaf_types(data_type))

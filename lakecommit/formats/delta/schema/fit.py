@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from lakecommit.formats.delta.schema.fields import own_types
 from lakecommit.formats.delta.schema.rules import CURRENT_DEFAULT, default_problem, is_generated
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
 
@@ -224,7 +225,7 @@ def _unwritable(data_type: DataType, prefix: str, *, void: bool = False) -> Iter
         if not struct.fields and path:
             yield f"column {path[:-1]} is a struct without fields, which no file can hold: drop it, or give it a field"
         for field in struct.fields:
-            for name in _primitives(field.type):
+            for name in own_types(field.type):
                 if not _is_writable(name) and not (void and name == "void"):
                     remedy = "cast it to the type that it should have" if name == "void" else "cast it or drop it"
                     yield f"column {path}{field.name} has the type {name}, which cannot be written: {remedy}"
@@ -266,18 +267,6 @@ def _structs(data_type: DataType, prefix: str) -> Iterator[tuple[str, Struct]]:
         case Map(key, value, _):
             yield from _structs(key, prefix + "key.")
             yield from _structs(value, prefix + "value.")
-
-
-def _primitives(data_type: DataType) -> Iterator[str]:
-    """The primitive types of a field outside of nested structs, whose fields speak for themselves."""
-    match data_type:
-        case Primitive(name):
-            yield name
-        case Array(element, _):
-            yield from _primitives(element)
-        case Map(key, value, _):
-            yield from _primitives(key)
-            yield from _primitives(value)
 
 
 def _is_storable(data_type: DataType) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.delta.schema.fields import all_fields
+from lakecommit.formats.delta.schema.fields import leaf_types
 from lakecommit.formats.delta.schema.fit import new_table_problems, resolve_partition_columns, table_schema
 from lakecommit.formats.delta.schema.mapping import assign
 from lakecommit.formats.delta.schema.properties import TableProperties, table_properties
 from lakecommit.formats.delta.schema.protocol import READER_FEATURES
 from lakecommit.formats.delta.state import DeltaProtocol, Metadata
-from lakecommit.schema import Array, DataType, Map, Primitive, Struct, parse, to_json
+from lakecommit.schema import Struct, parse, to_json
 
 # Features that a version below 7 has, with the lowest reader and writer version that has them.
 _LEGACY: Mapping[str, tuple[int, int]] = {
@@ -45,7 +45,7 @@ def new_table(
             f"_row-commit-version-col-{new_id()}"
         )
     metadata = Metadata(new_id(), to_json(fields), partitions, configuration)
-    return lowest_protocol(_features(settings, fields)), metadata
+    return _lowest_protocol(_features(settings, fields)), metadata
 
 
 def new_schema(schema: str, partition_columns: tuple[str, ...], *, any_name: bool) -> tuple[Struct, tuple[str, ...]]:
@@ -58,7 +58,7 @@ def new_schema(schema: str, partition_columns: tuple[str, ...], *, any_name: boo
     return table_schema(data), partitions
 
 
-def lowest_protocol(features: frozenset[str]) -> DeltaProtocol:
+def _lowest_protocol(features: frozenset[str]) -> DeltaProtocol:
     """The lowest versions that have all `features`, so that as many readers and writers as possible can follow."""
     if all(name in _LEGACY for name in features):
         versions = [_LEGACY[name] for name in features] + [(1, 2)]
@@ -73,20 +73,3 @@ def lowest_protocol(features: frozenset[str]) -> DeltaProtocol:
 
 def _features(settings: TableProperties, schema: Struct) -> frozenset[str]:
     return settings.features | ({"timestampNtz"} if "timestamp_ntz" in leaf_types(schema) else set())
-
-
-def leaf_types(schema: Struct) -> set[str]:
-    """The names of all types in it that are not made of others."""
-    return {name for _, field in all_fields(schema) for name in _leaf_types(field.type)}
-
-
-def _leaf_types(data_type: DataType) -> set[str]:
-    match data_type:
-        case Primitive(name):
-            return {name}
-        case Array(element, _):
-            return _leaf_types(element)
-        case Map(key, value, _):
-            return _leaf_types(key) | _leaf_types(value)
-        case _:
-            return set()

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from lakecommit.errors import SchemaMismatch
 from lakecommit.formats.change import Change
 from lakecommit.formats.delta.schema.evolution import merged
-from lakecommit.formats.delta.schema.fields import all_fields
+from lakecommit.formats.delta.schema.fields import all_fields, leaf_types
 from lakecommit.formats.delta.schema.fit import new_table_problems
 from lakecommit.formats.delta.schema.mapping import assign_missing, strip
 from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of
-from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
-from lakecommit.formats.delta.write.creation import leaf_types, lowest_protocol, new_schema
+from lakecommit.formats.delta.state import DeltaState, Metadata
+from lakecommit.formats.delta.write.creation import new_schema
 from lakecommit.formats.plan import WritePlan
 from lakecommit.schema import Field, Struct, parse, to_json
 
@@ -31,10 +31,9 @@ def _random_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class DeltaEvolution:
-    """What the table is described by afterwards. `protocol` is None if that stays as it is."""
+    """What the table is described by afterwards."""
 
     metadata: Metadata
-    protocol: DeltaProtocol | None
 
 
 def evolution(state: DeltaState, data: Struct, new_id: Callable[[], str] = _random_id) -> DeltaEvolution | None:
@@ -93,23 +92,23 @@ def _kept(field: Field, before: Field | None) -> Field:
 def _described(
     state: DeltaState, schema: Struct, partition_columns: tuple[str, ...], configuration: Mapping[str, str]
 ) -> DeltaEvolution:
-    metadata = replace(
-        state.metadata,
-        schema_string=to_json(schema),
-        partition_columns=partition_columns,
-        configuration=configuration,
+    if "timestamp_ntz" in leaf_types(schema) and "timestampNtz" not in features_of(state.protocol):
+        # A feature keeps older readers out: that is for the table's owner to say.
+        raise SchemaMismatch(
+            "columns of type timestamp_ntz need a feature that the table does not have; enable it with ALTER TABLE … "
+            "SET TBLPROPERTIES ('delta.feature.timestampNtz'='supported'), or cast them to timestamp"
+        )
+    return DeltaEvolution(
+        replace(
+            state.metadata,
+            schema_string=to_json(schema),
+            partition_columns=partition_columns,
+            configuration=configuration,
+        )
     )
-    return DeltaEvolution(metadata, _protocol_for(state, schema))
 
 
 def evolved_by(change: Change) -> DeltaEvolution:
     """What a change makes of the table: every evolution that the caller has is one of ours."""
     assert isinstance(change.evolves, DeltaEvolution)
     return change.evolves
-
-
-def _protocol_for(state: DeltaState, schema: Struct) -> DeltaProtocol | None:
-    features = features_of(state.protocol)
-    if "timestamp_ntz" in leaf_types(schema) and "timestampNtz" not in features:
-        return lowest_protocol(features | {"timestampNtz"})
-    return None

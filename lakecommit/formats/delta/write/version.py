@@ -39,10 +39,7 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
     `check_change` does."""
     check_change(state, change)
     number = state.version + 1
-    protocol, metadata = state.protocol, state.metadata
-    if change.evolves is not None:
-        evolution = evolved_by(change)
-        protocol, metadata = evolution.protocol or protocol, evolution.metadata
+    metadata = state.metadata if change.evolves is None else evolved_by(change).metadata
     timestamp_ms, in_commit_timestamp_ms = _timestamps(state.protocol, state.metadata, state, now)
     info: dict[str, Any] = {
         "timestamp": timestamp_ms,
@@ -65,8 +62,6 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
 
     def about_the_table() -> Iterator[Mapping[str, Any]]:
         yield {"commitInfo": info}
-        if protocol is not state.protocol:
-            yield {"protocol": _protocol_action(protocol)}
         if metadata is not state.metadata:
             yield {"metaData": _metadata_action(metadata)}
         for application_id, mark in marks:
@@ -90,7 +85,6 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
             version=number,
             etag=None,
             digest=digest_of(body),
-            protocol=protocol,
             metadata=metadata,
             txns={**state.txns, **dict(marks)},
             txn_times={**state.txn_times, **{application_id: now.wall_ms for application_id, _ in marks}},

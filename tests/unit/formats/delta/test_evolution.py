@@ -1,4 +1,4 @@
-"""What `mergeSchema` makes of a table's schema, and of its protocol."""
+"""What `mergeSchema` makes of a table's schema."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def map_of(key: Any, value: Any) -> dict[str, Any]:
 def evolve(table: str, data: str, *, widening: bool = False, **more: Any) -> tuple[FakeStore, Any]:
     """The store after the table was evolved for rows of `data`, and what the format says of it then."""
     store = FakeStore()
-    features = table_features("typeWidening", reader=["typeWidening"]) if widening else protocol()
+    widening_features = table_features(reader=["typeWidening", "timestampNtz"])
+    features = widening_features if widening else protocol()
     more = {"configuration": WIDENING if widening else {}, **more}
     store.put_commit(0, more.pop("protocol", features), metadata(schema=table, **more), txn("app", 7))
     format_ = delta_on(store, FakeClock())
@@ -106,7 +107,6 @@ def test_a_type_becomes_wider_where_the_table_allows_it(old: str, new: str) -> N
     _, state = evolve(table, data, widening=True)
     changes = [{"fromType": old, "toType": new}]
     assert fields_of(state) == [field("c", new, **{"delta.typeChanges": changes})]
-    assert ("timestampNtz" in state.protocol.writer_features) == (new == "timestamp_ntz")
     with pytest.raises(SchemaMismatch, match=r"column c is .*delta.enableTypeWidening=true: set that, or cast it"):
         evolve(table, data)
 
@@ -179,11 +179,17 @@ def test_columns_that_no_table_could_have(new: dict[str, Any], said: str) -> Non
         evolve(schema_of(field("id")), schema_of(new))
 
 
+def test_a_feature_that_keeps_readers_out_is_for_the_owner_to_enable() -> None:
+    data = schema_of(field("s", struct(field("at", array_of("timestamp_ntz")))))
+    with pytest.raises(SchemaMismatch, match=r"'delta.feature.timestampNtz'='supported'\), or cast them"):
+        evolve(schema_of(field("id")), data)
+    _, state = evolve(schema_of(field("id")), data, protocol=table_features(reader=["timestampNtz"]))
+    assert [each["name"] for each in fields_of(state)] == ["id", "s"]
+
+
 def test_the_rest_of_the_table_stays_as_it_is() -> None:
-    store, _ = evolve(schema_of(field("id")), schema_of(field("x", "timestamp_ntz")), configuration={"k": "v"})
-    info, protocol_, metadata_ = store.commit(1)
+    store, _ = evolve(schema_of(field("id")), schema_of(field("x")), configuration={"k": "v"})
+    info, metadata_ = store.commit(1)
     assert info["commitInfo"]["operation"] == "UPDATE SCHEMA" and not info["commitInfo"]["isBlindAppend"]
-    assert protocol_["protocol"]["minReaderVersion"] == 3
-    assert set(protocol_["protocol"]["writerFeatures"]) == {"appendOnly", "invariants", "timestampNtz"}
     before = store.commit(0)[1]["metaData"]
     assert {**metadata_["metaData"], "schemaString": before["schemaString"]} == before
