@@ -152,6 +152,8 @@ class TableCommitter:
             landed = await evolve(self._queries, self._reader, self._format, schema, self._new_id)
             if landed is not None:
                 _log.info("version %d of %s has a wider schema", landed.table.version, self._format.location)
+            # The table was looked at for that.
+            afresh = False
         async with self._reader.turn:
             for query in queries:
                 if not self._queries.is_sealing(query):

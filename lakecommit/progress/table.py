@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lakecommit.errors import ContradictoryState, SchemaMismatch
+from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch
 from lakecommit.formats.base import (
     Commit,
     Committed,
@@ -90,6 +90,10 @@ class TableView:
 
     def plan(self, schema: str, settings: TableSettings) -> WritePlan:
         replaces = settings.replaces
+        newest = None if self.state is None else self.state.version
+        if replaces is not None and replaces.version is not None and (newest is None or replaces.version > newest):
+            there = "there is no table" if newest is None else f"the newest version is {newest}"
+            raise InvalidInput(f"readVersion is {replaces.version}, but {there} at {self.location}; check both")
         plan = self._format.plan(
             self.state,
             schema,

@@ -9,25 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakecommit.errors import ConstraintViolated, SchemaMismatch
+from lakecommit.expressions.types import VOID, arrow_type, is_evaluated
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
 
 _NESTED_IDS = "delta.columnMapping.nested.ids"
 _FIELD_ID = b"PARQUET:field_id"
-
-_PRIMITIVES: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "integer": pa.int32(),
-    "short": pa.int16(),
-    "byte": pa.int8(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 
 
 def arrow_field(field: Field) -> pa.Field:
@@ -237,11 +223,8 @@ def _same_kind(source: pa.DataType, target: pa.DataType) -> bool:
 
 def _arrow_type(data_type: DataType, path: str, ids: Mapping[str, Any], prefix: str) -> pa.DataType:
     match data_type:
-        case Primitive(name) if name in _PRIMITIVES:
-            return _PRIMITIVES[name]
-        case Primitive(name) if name.startswith("decimal(") and name.endswith(")"):
-            precision, scale = name[len("decimal(") : -1].split(",")
-            return pa.decimal128(int(precision), int(scale))
+        case Primitive() if data_type != VOID and is_evaluated(data_type):
+            return arrow_type(data_type)
         case Struct(fields):
             return pa.struct([arrow_field(field) for field in fields])
         case Array(element, contains_null):

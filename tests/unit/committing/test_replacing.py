@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from lakecommit.errors import ConflictingWrite, Overtaken
-from lakecommit.progress.settings import Txn
+from lakecommit.errors import ConflictingWrite, InvalidInput, Overtaken
+from lakecommit.progress.settings import Replacement, Txn
 from tests.lake import QUERY
-from tests.lake.stories import OVERWRITE, batch, foreign_version, new_table_id, overwrite, version_path, write_over
+from tests.lake.stories import (
+    OVERWRITE,
+    WHOLE,
+    batch,
+    foreign_version,
+    new_table_id,
+    overwrite,
+    version_path,
+    write_over,
+)
 
 
 def run(work):
@@ -36,6 +46,20 @@ def test_a_table_that_is_not_there_is_made(table):
         assert await overwrite(table, table.committer(), [1]) == 1
         assert await overwrite(table, table.committer(), [2]) == 2
         assert await table.ids() == [2]
+
+    run(scenario())
+
+
+def test_a_version_that_nobody_can_have_read_is_refused_before_any_row(table):
+    async def scenario():
+        settings = replace(table.settings, replaces=Replacement(WHOLE, 2))
+        with pytest.raises(InvalidInput, match=r"readVersion is 2, but there is no table at .*; check both"):
+            await table.committer().plan(table.schema, settings, afresh=True)
+        await batch(table, table.committer(), [1])
+        with pytest.raises(InvalidInput, match=r"readVersion is 2, but the newest version is 1 at .*; check both"):
+            await table.committer().plan(table.schema, settings, afresh=True)
+        await batch(table, table.committer(), [2])
+        assert (await table.committer().plan(table.schema, settings, afresh=True)).version == 2
 
     run(scenario())
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
 
 from lakecommit.errors import InvalidInput
+from lakecommit.expressions.syntax import Value
 from lakecommit.formats.delta.schema.fit import decimal_parts
 from lakecommit.schema import Field, Primitive, Struct
 
@@ -17,7 +19,7 @@ _MOMENT = re.compile(r"([+-]?\d{4,}-\d{1,2}-\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 
 # In the order of the table's partition columns.
-PartitionValues = tuple[Hashable, ...]
+PartitionValues = tuple[Value, ...]
 
 
 def partition_values(fields: tuple[Field, ...], spelled: Mapping[str, str | None]) -> PartitionValues:
@@ -33,7 +35,7 @@ def partition_fields(schema: Struct, partition_columns: tuple[str, ...]) -> tupl
     return tuple(by_name[name] for name in partition_columns)
 
 
-def _value(field: Field, text: str | None) -> Hashable:
+def _value(field: Field, text: str | None) -> Value:
     if not text:
         return None
     assert isinstance(field.type, Primitive), "no other column can be one of a partition"
@@ -54,10 +56,10 @@ def _boolean(text: str) -> bool:
     return {"true": True, "false": False}[text.lower()]
 
 
-def _float(text: str) -> Hashable:
+def _float(text: str) -> Value:
     value = float(text)
-    # All of them are one value in Spark, and none equals another in Python.
-    return "NaN" if value != value else value  # noqa: PLR0124
+    # All of them are one value in Spark. In Python none equals another, but within tuples one object equals itself.
+    return math.nan if math.isnan(value) else value
 
 
 def _decimal(text: str) -> Decimal:
@@ -91,7 +93,7 @@ def _micros(found: re.Match[str]) -> int:
     return seconds * 1_000_000 + int((found[5] or "").ljust(6, "0"))
 
 
-_READ: Mapping[str, Callable[[str], Hashable]] = {
+_READ: Mapping[str, Callable[[str], Value]] = {
     **dict.fromkeys(("byte", "short", "integer", "long"), int),
     **dict.fromkeys(("float", "double"), _float),
     "boolean": _boolean,

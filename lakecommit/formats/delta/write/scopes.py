@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from lakecommit.errors import InvalidInput
-from lakecommit.expressions.bound import Session
+from lakecommit.expressions.bound import Session, arrow_scalar
 from lakecommit.expressions.errors import EvaluationFailed, Unsupported
 from lakecommit.expressions.partition_predicates import matches, partition_predicate
-from lakecommit.expressions.types import arrow_type
+from lakecommit.expressions.syntax import Literal, Value
 from lakecommit.formats.change import Scope
 from lakecommit.formats.delta.schema.partition_values import PartitionValues, partition_fields, partition_values
 from lakecommit.model import DataFile
@@ -67,18 +67,9 @@ def _where(fields: tuple[Field, ...], text: str) -> InScope:
     return test
 
 
-def _scalar(field: Field, value: object) -> pa.Scalar:
+def _scalar(field: Field, value: Value) -> pa.Scalar:
     assert isinstance(field.type, Primitive), "no other column can be one of a partition"
-    target = arrow_type(field.type)
-    if value is None:
-        return pa.scalar(None, target)
-    if pa.types.is_date(target):
-        return pa.scalar(value, pa.int32()).cast(target)
-    if pa.types.is_timestamp(target):
-        return pa.scalar(value, pa.int64()).cast(target)
-    if pa.types.is_floating(target):
-        return pa.scalar(float(str(value)), target)
-    return pa.scalar(value, target)
+    return arrow_scalar(Literal(value, field.type))
 
 
 def _shown(fields: tuple[Field, ...], file: DataFile) -> str:

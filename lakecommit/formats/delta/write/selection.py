@@ -16,6 +16,7 @@ from lakecommit.formats.change import Change, Scope
 from lakecommit.formats.delta.log.file_actions import key_of_action
 from lakecommit.formats.delta.log.listing import LogStore
 from lakecommit.formats.delta.log.live import LiveFiles, LogAt, log_at
+from lakecommit.formats.delta.log.local_files import local_disk
 from lakecommit.formats.delta.state import DeltaState
 from lakecommit.formats.delta.write.scopes import InScope, in_scope
 from lakecommit.model import DataFile
@@ -40,7 +41,9 @@ class DeltaSelection:
     def add(self, live: Mapping[str, Any], now_ms: int) -> None:
         self.files += 1
         self.size_bytes += live["size"]
-        self._lines.write(json.dumps({"remove": _remove(live, now_ms)}, separators=(",", ":")).encode() + b"\n")
+        line = json.dumps({"remove": _remove(live, now_ms)}, separators=(",", ":")).encode() + b"\n"
+        with local_disk():
+            self._lines.write(line)
 
     def body(self) -> bytes:
         self._lines.seek(0)
@@ -69,7 +72,7 @@ async def select(
     """The live files of `version` that are in scope.
 
     Raises `InvalidInput` where the table does not let files go, or a file of `adds` is not in scope, `ConflictingWrite`
-    where its log was cleaned up past `version`, and `CorruptState` where it is damaged.
+    where its log was cleaned up past `version`, and `LocalDiskFailed` where no local disk takes them.
     """
     if state.metadata.flag("delta.appendOnly"):
         raise InvalidInput(
