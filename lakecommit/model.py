@@ -89,7 +89,7 @@ class Winner:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How much one or several epochs add to the table. `epochs` counts those that add anything."""
+    """How much one or several epochs add to the table. `epochs` counts those that change anything."""
 
     epochs: int = 0
     files: int = 0
@@ -105,9 +105,10 @@ class Totals:
         )
 
     @staticmethod
-    def of(files: Sequence[DataFile]) -> Totals:
-        """Those of one epoch."""
-        return Totals(1 if files else 0, len(files), sum(f.rows for f in files), sum(f.size_bytes for f in files))
+    def of(files: Sequence[DataFile], *, replaces: bool = False) -> Totals:
+        """Those of one epoch. One that replaces the table changes it also without files."""
+        epochs = 1 if files or replaces else 0
+        return Totals(epochs, len(files), sum(f.rows for f in files), sum(f.size_bytes for f in files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ class Seal:
 
     `fingerprint` is the digest of the offsets that the epoch was planned with, None if they could not be read. What
     follows `sealed_ms` is what a restart has to know without reading manifests: how much the winners wrote, the
-    query's watermark after the epoch (microseconds since the Unix epoch), and the part of its backlog that lies ahead.
+    query's watermark after the epoch (microseconds since the Unix epoch), the part of its backlog that lies ahead, and
+    whether the epoch replaces all that is in the table.
     """
 
     query: QueryId
@@ -129,6 +131,7 @@ class Seal:
     totals: Totals = Totals()
     watermark_us: int | None = None
     backlog: str | None = None
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +148,12 @@ class SealedEpoch:
     backlog: str | None = None
     table_id: str = ""
     in_part: bool = False
+    replaces: bool = False
 
     @property
     def empty(self) -> bool:
-        return self.totals.files == 0
+        """Whether the table is the same without it."""
+        return self.totals.files == 0 and not self.replaces
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,11 +50,7 @@ class LakecommitDataSource(DataSource):
 
     @sentence_first("planning a write")
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 (Spark's name)
-        if overwrite:
-            raise InvalidInput(
-                'outputMode("complete") is not available with format("lakecommit"); use outputMode("append")'
-            )
-        return StreamWriter(dict(self.options), schema.json(), plans=not self._pickled)
+        return StreamWriter(dict(self.options), schema.json(), complete=overwrite, plans=not self._pickled)
 
 
 def _cannot_read() -> InvalidInput:

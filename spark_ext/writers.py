@@ -96,16 +96,18 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """`plans` is false in commit workers: there nothing is written, and a plan that is refused would hide what the
-    commit was refused for."""
+    """With `complete` each epoch replaces the table. `plans` is false in commit workers: there nothing is written, and
+    a plan that is refused would hide what the commit was refused for."""
 
-    def __init__(self, options: Mapping[str, str], schema: str, *, plans: bool) -> None:
+    def __init__(self, options: Mapping[str, str], schema: str, *, complete: bool, plans: bool) -> None:
         self._schema = schema
+        self._complete = complete
         self._options = everywhere(options)
         self._planned, self._inline = Answer(), False
         if plans:
             with sentence_first(f"planning {self}"):
-                submitted = committer_link.submit(Request(Verb.PLAN, self._options, schema, streaming=True))
+                request = Request(Verb.PLAN, self._options, schema, streaming=True, overwrite=complete)
+                submitted = committer_link.submit(request)
                 self._planned, self._inline = submitted.answer, submitted.inline
 
     def __str__(self) -> str:
@@ -131,6 +133,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 streaming=True,
                 epoch=batchId,
                 reports=_reports(messages),
+                overwrite=self._complete,
             )
             committer_link.submit(request)
 

@@ -70,43 +70,43 @@ MANIFEST = RecordKind(
     },
 )
 
-SEAL = RecordKind(
-    "seal",
-    1,
+_SEAL_FIELDS: list[dict[str, Any]] = [
+    {"name": "user", "type": "string"},
+    {"name": "epoch", "type": "long"},
     {
-        "type": "record",
-        "name": "Seal",
-        "namespace": "lakecommit",
-        "fields": [
-            {"name": "user", "type": "string"},
-            {"name": "epoch", "type": "long"},
-            {
-                "name": "winners",
-                "type": {
-                    "type": "array",
-                    "items": {
-                        "type": "record",
-                        "name": "Winner",
-                        "fields": [
-                            {"name": "task", "type": "long"},
-                            {"name": "attempt", "type": "string"},
-                            {"name": "manifests", "type": "int"},
-                            {"name": "digest", "type": "bytes"},
-                        ],
-                    },
-                },
+        "name": "winners",
+        "type": {
+            "type": "array",
+            "items": {
+                "type": "record",
+                "name": "Winner",
+                "fields": [
+                    {"name": "task", "type": "long"},
+                    {"name": "attempt", "type": "string"},
+                    {"name": "manifests", "type": "int"},
+                    {"name": "digest", "type": "bytes"},
+                ],
             },
-            {"name": "previous", "type": ["null", "bytes"]},
-            {"name": "table_id", "type": "string"},
-            {"name": "offsets", "type": ["null", "string"]},
-            {"name": "sealed_ms", "type": "long"},
-            {"name": "files", "type": "long"},
-            {"name": "rows", "type": "long"},
-            {"name": "size_bytes", "type": "long"},
-            {"name": "watermark_us", "type": _OPTIONAL_LONG},
-            {"name": "backlog", "type": ["null", "string"]},
-        ],
+        },
     },
+    {"name": "previous", "type": ["null", "bytes"]},
+    {"name": "table_id", "type": "string"},
+    {"name": "offsets", "type": ["null", "string"]},
+    {"name": "sealed_ms", "type": "long"},
+    {"name": "files", "type": "long"},
+    {"name": "rows", "type": "long"},
+    {"name": "size_bytes", "type": "long"},
+    {"name": "watermark_us", "type": _OPTIONAL_LONG},
+    {"name": "backlog", "type": ["null", "string"]},
+]
+
+
+def _seal_schema(*more: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "name": "Seal", "namespace": "lakecommit", "fields": [*_SEAL_FIELDS, *more]}
+
+
+SEAL = RecordKind(
+    "seal", 2, _seal_schema({"name": "replaces", "type": "boolean", "default": False}), earlier={1: _seal_schema()}
 )
 
 REPORT = RecordKind(
@@ -188,6 +188,7 @@ def encode_seal(seal: Seal) -> bytes:
             "size_bytes": seal.totals.size_bytes,
             "watermark_us": seal.watermark_us,
             "backlog": seal.backlog,
+            "replaces": seal.replaces,
         }
     )
 
@@ -209,9 +210,12 @@ def decode_seal(data: bytes, name: str) -> Seal:
         table_id=record["table_id"],
         fingerprint=record["offsets"],
         sealed_ms=record["sealed_ms"],
-        totals=Totals(1 if record["files"] else 0, record["files"], record["rows"], record["size_bytes"]),
+        totals=Totals(
+            1 if record["files"] or record["replaces"] else 0, record["files"], record["rows"], record["size_bytes"]
+        ),
         watermark_us=record["watermark_us"],
         backlog=record["backlog"],
+        replaces=record["replaces"],
     )
 
 

@@ -27,13 +27,20 @@ _LONG_SCHEMA = fastavro.parse_schema("long")
 
 
 class RecordKind:
-    """A kind of record at one format version: its name and its Avro schema."""
+    """A kind of record at one format version: its name and its Avro schema.
 
-    def __init__(self, name: str, version: int, schema: Mapping[str, Any]) -> None:
+    `earlier` are the schemas of versions that are still read; fields that they do not have get their default.
+    """
+
+    def __init__(
+        self, name: str, version: int, schema: Mapping[str, Any], earlier: Mapping[int, Mapping[str, Any]] | None = None
+    ) -> None:
         self.name = name
         self.format = f"{name}/{version}"
         self._schema_json = json.dumps(schema, separators=(",", ":")).encode()
         self._schema = fastavro.parse_schema(dict(schema))
+        self._readable = {f"{name}/{each}": fastavro.parse_schema(dict(old)) for each, old in (earlier or {}).items()}
+        self._readable[self.format] = self._schema
 
     def encode(self, record: Mapping[str, Any]) -> bytes:
         body = io.BytesIO()
@@ -67,10 +74,10 @@ class RecordKind:
 
         Raises `CorruptState` where the bytes are not exactly one intact record of this kind and version.
         """
-        payload = self._payload(data, name)
+        written, payload = self._payload(data, name)
         try:
             stream = io.BytesIO(payload)
-            record = fastavro.schemaless_reader(stream, self._schema, None)
+            record = fastavro.schemaless_reader(stream, written, self._schema)
             complete = stream.read(1) == b""
         except Exception as error:
             raise damaged(self.name, name, f"its record cannot be decoded ({type(error).__name__})") from error
@@ -78,12 +85,13 @@ class RecordKind:
             raise damaged(self.name, name, "its record is followed by something else")
         return record
 
-    def _payload(self, data: bytes, name: str) -> bytes:
+    def _payload(self, data: bytes, name: str) -> tuple[Any, bytes]:
+        """The schema that the record was written with, and its bytes."""
         if len(data) > MAX_OBJECT_BYTES:
             raise damaged(self.name, name, f"it has {len(data)} bytes, more than the limit of {MAX_OBJECT_BYTES}")
         header, stream = _read_header(data, self.name, name)
         found = header.get(_FORMAT_KEY, b"").decode(errors="replace")
-        if found != self.format:
+        if found not in self._readable:
             hint = (
                 "it was written by a newer lakecommit: upgrade" if found.startswith(f"{self.name}/") else "another kind"
             )
@@ -100,7 +108,7 @@ class RecordKind:
         payload = rest[:-16]
         if hashlib.sha256(payload).hexdigest().encode() != header.get(_DIGEST_KEY):
             raise damaged(self.name, name, "its checksum does not match its contents")
-        return payload
+        return self._readable[found], payload
 
 
 def format_of(data: bytes, name: str) -> str:

@@ -59,6 +59,7 @@ class StoredSeal:
             seal.watermark_us,
             seal.backlog,
             seal.table_id,
+            replaces=seal.replaces,
         )
 
 

@@ -93,6 +93,7 @@ class TinyLog:
 FORMATS: dict[str, DeltaLog | TinyLog] = {"delta": DeltaLog(), "tiny": TinyLog()}
 _OPERATIONS = {
     Kind.APPEND_EPOCHS.name: "STREAMING UPDATE",
+    Kind.REPLACE_EPOCH.name: "STREAMING UPDATE",
     Kind.APPEND_BATCH.name: "WRITE",
     Kind.REPLACE_BATCH.name: "WRITE",
     Kind.EVOLVE.name: "UPDATE SCHEMA",

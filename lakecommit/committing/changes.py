@@ -10,19 +10,21 @@ from lakecommit.progress.observer import Part
 from lakecommit.progress.settings import TableSettings, Txn
 
 
-def stream_change(change_id: str, parts: Sequence[Part]) -> Change:
+def stream_change(change_id: str, parts: Sequence[Part], removes: Selection | None = None) -> Change:
     """One snapshot of the runs of several queries, each with both of its marks. Precondition: all of them ask for the
-    same metadata."""
+    same metadata. `removes` is what goes where the only one replaces the table."""
+    kept = frozenset(() if removes is None else removes.kept)
     last = {part.query: part.epochs[-1].epoch for part in parts}
     return Change(
         id=change_id,
-        kind=Kind.APPEND_EPOCHS,
-        adds=tuple(file for part in parts for pending in part.files for file in pending.files),
+        kind=Kind.APPEND_EPOCHS if removes is None else Kind.REPLACE_EPOCH,
+        adds=tuple(file for part in parts for file in part.adds if file.path not in kept),
         marks=tuple(
             mark for query, epoch in last.items() for mark in ((str(query), epoch), (own_mark_id(query), epoch))
         ),
-        rests_on=_rests_on(all(part.settings.blind for part in parts)),
+        rests_on=_rests_on(removes is None and all(part.settings.blind for part in parts)),
         holds=tuple(_held(part) for part in parts),
+        removes=removes,
         user_metadata=parts[0].settings.user_metadata,
     )
 

@@ -14,10 +14,11 @@ from functools import partial
 from lakecommit.clock import Clock
 from lakecommit.committing.attempt import Landed, commit
 from lakecommit.committing.changes import stream_change
+from lakecommit.committing.replacing import ReplacedTable
 from lakecommit.concurrency.backoff import Backoff, Bounds
 from lakecommit.concurrency.worker import Worker
-from lakecommit.errors import AccessDenied, CommitFailed, LakecommitError, StoreError, TableMadeAnew
-from lakecommit.formats.base import Located
+from lakecommit.errors import AccessDenied, CommitFailed, ConflictingWrite, LakecommitError, StoreError, TableMadeAnew
+from lakecommit.formats.base import Commit
 from lakecommit.formats.change import Change
 from lakecommit.model import QueryId, SealedEpoch
 from lakecommit.progress.cadence import Waiting, due_in_ms
@@ -43,7 +44,7 @@ class Snapshots:
         queries: Queries,
         reader: Reader,
         observer: Observer,
-        table_format: Located,
+        table_format: Commit,
         *,
         clock: Clock,
         new_id: Callable[[], str],
@@ -55,6 +56,7 @@ class Snapshots:
         self._reader = reader
         self._observer = observer
         self._format = table_format
+        self._replaced = ReplacedTable(queries.table, table_format)
         self._clock = clock
         self._new_id = new_id
         self._empty_epochs = empty_epochs
@@ -149,7 +151,11 @@ class Snapshots:
             self._failed(wrapped, self._concerned(parts))
         else:
             if landed is not None:
+                if parts[0].replaces:
+                    self._replaced.landed(landed.table, parts[0].adds)
                 self._observer.committed(landed.table, [self._snapshot(part, landed) for part in parts])
+        finally:
+            self._replaced.close()
 
     def _concerned(self, parts: Sequence[Part]) -> list[QueryId]:
         return [part.query for part in parts] or list(self._queries.progress)
@@ -163,7 +169,20 @@ class Snapshots:
         await self._reader.freshen()
         await self._let_go()
         parts += await self._fitting_parts()
-        return stream_change(self._new_id(), parts) if parts else None
+        if not parts:
+            return None
+        if not parts[0].replaces:
+            return stream_change(self._new_id(), parts)
+        known = self._queries.table.known.version
+        try:
+            removes = await self._replaced.select(parts[0].adds)
+        except ConflictingWrite:
+            # The log was cleaned up past what was known of it.
+            await self._reader.look()
+            if self._queries.table.known.version == known:
+                raise
+            return None
+        return stream_change(self._new_id(), parts, removes)
 
     async def _read_what_is_in_doubt(self) -> None:
         """What goes wrong with one query is not the others' affair."""
@@ -220,8 +239,10 @@ class Snapshots:
             files = sum(seal.totals.files for seal in epochs)
             if not epochs or not queries.knows(query) or query in self.held:
                 continue
-            # A version has one user's metadata, and an epoch larger than a version should be has one for itself.
-            if parts and (files > room or settings.user_metadata != parts[0].settings.user_metadata):
+            # A version has one user's metadata, and an epoch larger than a version should be has one for itself, as has
+            # one that replaces the table.
+            alone = files > room or any(seal.replaces for seal in epochs)
+            if parts and (alone or settings.user_metadata != parts[0].settings.user_metadata):
                 continue
             assert not queries.table.is_done(query, epochs[0].epoch), "what the mark has reached was dropped"
             try:
@@ -240,6 +261,8 @@ class Snapshots:
                 compacted = any(seal.in_part for seal in progress.pending)
                 parts.append(Part(query, epochs[: look.ready], staged[: look.ready], settings, compacted))
                 room -= sum(seal.totals.files for seal in parts[-1].epochs)
+                if parts[-1].replaces:
+                    break
         return parts
 
     def _hold(self, query: QueryId, epoch: SealedEpoch) -> None:

@@ -257,7 +257,7 @@ class PlanWrite(Located, Protocol):
     def planned_schema(self, state: TableState, plan: WritePlan) -> Evolution | None:
         """What a change makes of the table so that it has the schema of a `plan` that replaces it; None if it has."""
 
-    def check_scope(self, plan: WritePlan, scope: Scope) -> None:
+    def check_scope(self, state: TableState | None, plan: WritePlan, scope: Scope) -> None:
         """Raises `InvalidInput` where a table that is written by `plan` cannot be replaced within `scope`. No I/O."""
 
     def added_checks(self, state: TableState, plan: WritePlan) -> tuple[Check, ...]:
@@ -275,16 +275,21 @@ class Commit(Located, Protocol):
         """The files that a write has to remove which replaces `scope` as it was at `version`, and adds `adds`.
 
         Precondition: `version` is not after `state`. A change that removes them rests on that version: `commit` answers
-        `Conflict` where others have changed since then what is in the scope. Raises `InvalidInput` where the table
-        cannot be replaced so, or where a file of `adds` is outside of the scope.
+        `Conflict` where others have changed since then what is in the scope. Files of `adds` that are there already,
+        as they were written, are not among them. Raises `InvalidInput` where the table cannot be replaced so, or where
+        a file of `adds` is outside of the scope.
         """
+
+    def selection_of(self, state: TableState, files: Sequence[DataFile]) -> Selection | None:
+        """The same where it is known that `files` are all that is there at `state`. None if that has to be read, since
+        more has to be said of them. No I/O."""
 
     async def commit(self, state: TableState, change: Change) -> Committed | Moved | Conflict:
         """Tries to make `change` the version after `state`, once; an unknown outcome is resolved by looking.
 
         Precondition: every mark is beyond the one in `state`, or equal to it where it is kept; anything else is a bug
         of the caller and raises `ValueError`. Postcondition: on `Committed` the change is in the table exactly once, on
-        `Moved` and `Conflict` it is not in it. Only a change that removes files can conflict.
+        `Moved` and `Conflict` it is not in it. Only a batch write that removes files can conflict.
         """
 
 

@@ -5,6 +5,7 @@ A format writes a change down in its own words, and reads back from its log what
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
@@ -20,6 +21,8 @@ class Kind(Enum):
 
     APPEND_EPOCHS = auto()
     """Epochs of streams, for the first time or again."""
+    REPLACE_EPOCH = auto()
+    """An epoch of a stream in the place of all that the table has, for the first time or again."""
     APPEND_BATCH = auto()
     """The rows of one batch write."""
     REPLACE_BATCH = auto()
@@ -59,6 +62,10 @@ class Selection(Protocol):
 
     @property
     def size_bytes(self) -> int: ...
+
+    @property
+    def kept(self) -> Collection[str]:
+        """Paths of files that the write would add and that are in the table already, as they were written."""
 
     def close(self) -> None:
         """Lets go of local disk. Again is harmless."""

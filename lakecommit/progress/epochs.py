@@ -215,13 +215,14 @@ def next_run(
 ) -> tuple[SealedEpoch, ...]:
     """The pending epochs that the next snapshot takes: up to the last one that has rows, and up to `files` files.
 
-    An epoch is never split, so that the first one with rows is taken however many files it has. Empty epochs need no
-    snapshot, since the next mark covers them, until `empty_epochs` have gathered.
+    An epoch is never split, so that the first one with rows is taken however many files it has. One that replaces the
+    table shares its snapshot with no other that changes anything. Empty epochs need no snapshot, since the next mark
+    covers them, until `empty_epochs` have gathered.
     """
     end, room = 0, files
     for index, seal in enumerate(progress.pending):
         if not seal.empty:
-            if end and seal.totals.files > room:
+            if end and (seal.totals.files > room or seal.replaces or progress.pending[end - 1].replaces):
                 break
             end, room = index + 1, room - seal.totals.files
     if not end and is_worth_a_snapshot(progress, empty_epochs):

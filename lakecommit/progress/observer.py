@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakecommit.formats.base import TableState
-from lakecommit.model import Pending, QueryId, Report, SealedEpoch, Totals
+from lakecommit.model import DataFile, Pending, QueryId, Report, SealedEpoch, Totals
 from lakecommit.progress.settings import TableSettings, Txn
 from lakecommit.state.stored import StoredSeal
 
@@ -28,6 +28,15 @@ class Part:
     @property
     def totals(self) -> Totals:
         return sum((seal.totals for seal in self.epochs), Totals())
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it takes the place of all that the table has."""
+        return any(seal.replaces for seal in self.epochs)
+
+    @property
+    def adds(self) -> tuple[DataFile, ...]:
+        return tuple(file for pending in self.files for file in pending.files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from lakecommit.model import Epoch
 @dataclass(frozen=True, slots=True)
 class Replacement:
     """What a batch write replaces, as it was at `version`: the one that its rows may rest on. None where there was no
-    table yet. With `schema` the table gets that of the data, too."""
+    table yet, or where each epoch of a stream replaces what it finds. With `schema` the table gets that of the data,
+    too."""
 
     scope: Scope
     version: int | None

@@ -103,7 +103,7 @@ class TableView:
             casts=settings.casts,
         )
         if replaces is not None:
-            self._format.check_scope(plan, replaces.scope)
+            self._format.check_scope(self.state, plan, replaces.scope)
         return plan
 
     def added_checks(self, plan: WritePlan) -> tuple[Check, ...]:

@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 
 from lakecommit.clock import Clock
 from lakecommit.committing.attempt import commit
+from lakecommit.committing.replacing import ReplacedTable
 from lakecommit.concurrency.parallel import in_parallel
-from lakecommit.formats.base import Holding, Open, TableState, Testify, marks_of
-from lakecommit.formats.change import Change, Held, Kind
+from lakecommit.errors import ContradictoryState
+from lakecommit.formats.base import Holding, Located, Open, TableState, Testify, marks_of
+from lakecommit.formats.change import Change, Held, Kind, Selection
 from lakecommit.formats.plan import WritePlan
-from lakecommit.model import Epoch, Pending, QueryId, Seal, own_mark_id
+from lakecommit.model import DataFile, Epoch, Pending, QueryId, Seal, own_mark_id
 from lakecommit.progress.table import ChangeTable, ReadTable, TableView
 from lakecommit.releasing.versions import OwnVersions, Whereabouts, held_by
 from lakecommit.restarting.presence import check_present, is_endangered, vacuum_under_way
@@ -35,14 +37,15 @@ class EpochPresence:
     """`held` are epochs that are in the table, with the time of the version that shows it, 0 where it is long ago.
     `rewritten` says that the marks in `table` are not in the log any more.
 
-    `lost` were in a version that somebody wrote over, with the files that the log does not name. Of those in `unknown`
-    it cannot tell any more.
+    `lost` were in a version that somebody wrote over, with the files that the log does not name. Those of them in
+    `replacing` had replaced the table. Of those in `unknown` it cannot tell any more.
     """
 
     held: Mapping[Epoch, int]
     lost: tuple[Pending, ...] = ()
     unknown: tuple[Epoch, ...] = ()
     rewritten: bool = False
+    replacing: frozenset[Epoch] = frozenset()
 
 
 async def judge(
@@ -75,12 +78,15 @@ async def _judge_missing(
     missing = sorted(found.missing)
     stored = await in_parallel(lambda epoch: find_seal(store, query, epoch), missing)
     # One whose seal has gone meanwhile was released by somebody who asked the same.
-    seals = [each.seal for each in stored if each is not None and each.seal.totals.files]
+    seals = [each.seal for each in stored if each is not None and each.seal.totals.epochs]
+    # What the next one has replaced the log names, too.
+    replacing = frozenset(seal.epoch for seal in seals if seal.replaces)
     pending = await _read_pending(store, table_format, seals)
-    named = await table_format.ever_named_files([file.path for each in pending for file in each.files])
+    paths = [file.path for each in pending if each.epoch not in replacing for file in each.files]
+    named = await table_format.ever_named_files(paths)
     # Others may have compacted some of its files before its version was written over.
     left = [replace(each, files=tuple(file for file in each.files if file.path not in named)) for each in pending]
-    lost = tuple(each for each in left if each.files)
+    lost = tuple(each for each in left if each.files or each.epoch in replacing)
     epochs = {each.epoch for each in lost}
     # The mark may have gone back with a version: then epochs after it are pending again, also those without rows.
     own = await _own_mark_now(table_format, query) if max(missing) > found.own else max(missing)
@@ -89,7 +95,7 @@ async def _judge_missing(
     seen = {epoch: versions.first_seen(epoch, since_ms[epoch]) for epoch in held}
     rewritten = own < max(missing)
     if found.decided:
-        return EpochPresence({**found.since_ms, **seen}, lost, rewritten=rewritten)
+        return EpochPresence({**found.since_ms, **seen}, lost, rewritten=rewritten, replacing=replacing)
     sealed_ms = {seal.epoch: seal.sealed_ms for seal in seals if seal.epoch in epochs}
     old = await _marked_long_ago(table_format, table, query, sealed_ms)
     unknown = tuple(sorted(epochs - old))
@@ -170,17 +176,21 @@ async def commit_again(
     Raises what is in the way: the epochs do not fit the table any more, or files are gone.
     """
     again: list[Epoch] = []
+    replaced = ReplacedTable(view, table_format)
 
     async def make() -> Change | None:
         again.clear()
         table, own = view.state, view.marks(query).own
-        if table is None:
+        if table is None or own is None:
             return None
-        reached = [each for each in epochs if own is not None and each <= own]
-        lost = (await judge(store, table_format, versions, query, reached, table)).lost
-        pending = _as_many_as_fit(lost)
+        presence = await judge(store, table_format, versions, query, [each for each in epochs if each <= own], table)
+        pending = _as_many_as_fit(presence.lost)
         if not pending:
             return None
+        again.extend(each.epoch for each in pending)
+        if presence.replacing:
+            again[:] = sorted({*presence.replacing, own})
+            pending = [await _newest(store, table_format, query, own, again)]
         for plan in {each.plan for each in pending if each.plan is not None}:
             table_format.check(table, WritePlan.from_json(plan), accepted_table_id)
         await check_present(store, table_format.location, pending)
@@ -188,24 +198,50 @@ async def commit_again(
         for each in pending:
             if is_endangered(each, view.known.vacuums, clock.wall_ms()):
                 raise vacuum_under_way(table_format.location, query, each.epoch)
-        again.extend(each.epoch for each in pending)
-        return _change(new_id(), view.known, query, pending)
+        adds = tuple(file for each in pending for file in each.files)
+        removes = await replaced.select(adds) if presence.replacing else None
+        return _change(new_id(), view.known, query, adds, again, removes)
 
-    landed = await commit(view, turn, make, seen)
+    try:
+        landed = await commit(view, turn, make, seen)
+    finally:
+        replaced.close()
     if landed is not None:
         runs = Held(query, again=tuple(again)).runs
         versions.note(landed.table.version, Holding(landed.table.etag, runs, landed.table.mark(own_mark_id(query))))
     return again
 
 
-def _change(change_id: str, table: TableState, query: QueryId, pending: Sequence[Pending]) -> Change:
+async def _newest(store: Get, table_format: Located, query: QueryId, own: Epoch, replacing: Sequence[Epoch]) -> Pending:
+    """The epoch that the table should hold, and nothing else: the newest, where a version is gone that had replaced
+    what was there before. Raises `ContradictoryState` where rows were appended since then."""
+    stored = await find_seal(store, query, own)
+    if stored is None or not stored.seal.replaces:
+        raise ContradictoryState(
+            f"epochs {list(replacing)[:20]} of query {query} replaced {table_format.location}, and other writers have "
+            "written over versions of them; epochs since then were appended, so that what belongs into the table "
+            'cannot be told: run the query with outputMode("complete") again, or restore the table'
+        )
+    return await read_pending(store, stored.seal)
+
+
+def _change(
+    change_id: str,
+    table: TableState,
+    query: QueryId,
+    adds: Sequence[DataFile],
+    again: Sequence[Epoch],
+    removes: Selection | None,
+) -> Change:
+    there = frozenset(() if removes is None else removes.kept)
     kept = [(name, table.mark(name)) for name in (str(query), own_mark_id(query))]
     return Change(
         id=change_id,
-        kind=Kind.APPEND_EPOCHS,
-        adds=tuple(file for each in pending for file in each.files),
+        kind=Kind.APPEND_EPOCHS if removes is None else Kind.REPLACE_EPOCH,
+        adds=tuple(file for file in adds if file.path not in there),
         kept_marks=tuple((name, mark) for name, mark in kept if mark is not None),
-        holds=(Held(query, again=tuple(each.epoch for each in pending)),),
+        holds=(Held(query, again=tuple(again)),),
+        removes=removes,
     )
 
 

@@ -101,12 +101,23 @@ async def replay(
     kept: list[SealedEpoch] = []
     for window in _windows(pending, WINDOW_FILES):
         whole = [_without_winners(each) if each.seal.epoch in given_up else each for each in await seals.whole(window)]
-        for each, staged in zip(whole, await taken.without(await _read_window(store, whole)), strict=True):
+        read = await _read_window(store, whole)
+        for each, all_of_it, left in zip(whole, read, await taken.without(read), strict=True):
+            # One that replaces the table removes what others have made of its files.
+            staged = all_of_it if each.seal.replaces else left
+            is_given_up = each.seal.epoch in given_up
             files = pending_of(query, each.seal.epoch, staged.manifests)
             # An epoch that is given up is one with files all the same: its version says that they are left out.
-            totals = each.seal.totals if each.seal.epoch in given_up else files.totals
+            totals = each.seal.totals if is_given_up or each.seal.replaces else files.totals
             keep(query, each.seal.epoch, staged.bodies)
-            kept.append(replace(each.as_sealed_epoch(), totals=totals, in_part=totals != each.seal.totals))
+            kept.append(
+                replace(
+                    each.as_sealed_epoch(),
+                    totals=totals,
+                    in_part=totals != each.seal.totals,
+                    replaces=each.seal.replaces and not is_given_up,
+                )
+            )
     return Replay(newest, tuple(kept))
 
 
@@ -208,7 +219,8 @@ async def passed_epochs(
     rewritten since, the own mark as it was.
     """
     seals = [each.seal for each in after if marks.mark is not None and each.seal.epoch <= marks.mark]
-    seals = [seal for seal in seals if seal.totals.files]
+    # What replaced the table was replaced in turn.
+    seals = [seal for seal in seals if seal.totals.files and not seal.replaces]
     if seals and marks.own is None:
         once = max(await table_format.marks_after(own_mark_id(query), -1) or (), default=-1)
         seals = [seal for seal in seals if seal.epoch > once]

@@ -155,7 +155,9 @@ class Sealer:
                 self._queries.forget(query)
                 await self._reader.start(query, run.asked_for)
             raise
-        await self._wait_for_room(query, pending.totals, run)
+        replaces = run.asked_for.replaces is not None
+        totals = Totals.of(pending.files, replaces=replaces)
+        await self._wait_for_room(query, totals, run)
         # While this one waited, another driver or a new run of the query may have moved on.
         if await self._judge(
             query, epoch, fingerprint, run.asked_for
@@ -172,9 +174,10 @@ class Sealer:
             table_id=self._table.known.table_id,
             fingerprint=fingerprint,
             sealed_ms=self._clock.wall_ms(),
-            totals=pending.totals,
+            totals=totals,
             watermark_us=_watermark(None if before is None else before.watermark_us, staged, run.asked_for),
             backlog=backlog.to_json(),
+            replaces=replaces,
         )
         body = codec.encode_seal(seal)
         path = layout.seal_path(query, epoch)

@@ -23,8 +23,9 @@ class Request:
 
     `query` is set for a batch write, whose writer chose it; an epoch's query is known from its reports, each of which
     is an encoded `Report`, or b"" where Spark has none. `session` is the id that `register` gave to the Spark session,
-    and `execution` Spark's own of the batch write, "" where it is not known. `overwrite` is Spark's word for a batch
-    write that replaces what is there, and `read_version` the table's version when it was planned.
+    and `execution` Spark's own of the batch write, "" where it is not known. `overwrite` is Spark's word for a write
+    that replaces what is there, as each epoch of a stream may, and `read_version` the table's version when a batch
+    write was planned.
     """
 
     verb: Verb

@@ -116,6 +116,18 @@ def assert_no_orphans(place: Place) -> None:
     assert Objects.of(place).data == set(_added(read_log(place)))
 
 
+def assert_one_epoch_at_a_time(place: Place) -> None:
+    """Whichever version somebody reads has the files of one epoch, a later one than the version before."""
+    live: set[str] = set()
+    newest = -1
+    for version in read_log(place)[1:]:
+        live -= {unquote(action["remove"]["path"]) for action in version if "remove" in action}
+        live |= set(_added([version]))
+        epochs = {int(Path(path).name.partition("-")[0]) for path in live}
+        assert len(epochs) == 1 and min(epochs) > newest
+        newest = min(epochs)
+
+
 def read_log(place: Place) -> list[list[dict[str, Any]]]:
     """The actions of every version, in order. Raises where a version is missing."""
     versions = sorted(Objects.of(place).versions)

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 class Job:
     """Each file of `source` is an epoch. With `hosts` the tasks run in executors of their own, one on each host.
 
-    Without `partitions` each task reads a part of the input itself, and there is no shuffle.
+    Without `partitions` each task reads a part of the input itself, and there is no shuffle. With `complete` each epoch
+    replaces the table with all rows so far.
     """
 
     source: str
@@ -22,6 +23,7 @@ class Job:
     files_per_epoch: int = 1
     hosts: tuple[str, ...] = ()
     schema: str = "id long, text string"
+    complete: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from .evidence import KINDS, Objects
 from .faulty_proxy import Fault, FaultyProxy, Rule
@@ -25,13 +26,13 @@ WAITING = {"store.read_timeout": "300s"}
 MOMENTS = (Fault.HELD_BEFORE, Fault.HELD_AFTER, Fault.HELD_LATE)
 
 
-def killed_at_random_moments(start: Start, stream: Stream, rng: random.Random, kills: int) -> None:
+def killed_at_random_moments(start: Start, stream: Stream, rng: random.Random, kills: int, **job: Any) -> None:
     """Each kill comes some while after the table has got a few more objects of a kind."""
     for _ in range(kills):
         kind, more, delay_s = rng.choice(KINDS), rng.randint(1, 3), rng.uniform(0, 0.3)
         print(f"kill {delay_s:.3f} s after {more} more {kind}")
         before = Objects.of(stream.place)
-        driver = start(stream.job())
+        driver = start(stream.job(**job))
         driver.wait_until(
             lambda kind=kind, more=more, before=before: Objects.of(stream.place).new(kind, before) >= more,
             f"{more} more {kind}",
@@ -39,7 +40,7 @@ def killed_at_random_moments(start: Start, stream: Stream, rng: random.Random, k
         time.sleep(delay_s)
         driver.kill()
         assert not driver.ended, "the input was read before the kill; it needs more files"
-    start(stream.job()).finish()
+    start(stream.job(**job)).finish()
 
 
 def killed_at_steps(start: Start, stream: Stream, proxy: FaultyProxy, kills: Sequence[tuple[str, Fault]]) -> None:

@@ -17,7 +17,7 @@ import sys
 import threading
 import traceback
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import lakecommit
@@ -36,6 +36,7 @@ SETTINGS = {
     "spark.sql.pyspark.jvmStacktrace.enabled": "true",
     # A driver that was paused finds its executor alive, however long the pause was.
     "spark.storage.blockManagerHeartbeatTimeoutMs": "3600s",
+    "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -96,8 +97,11 @@ def main(job: Job) -> int:
     stream = spark.readStream.schema(job.schema).option("maxFilesPerTrigger", job.files_per_epoch).json(job.source)
     if job.partitions is not None:
         stream = stream.repartition(job.partitions)
+    if job.complete:
+        stream = stream.groupBy("id").agg(functions.max("text").alias("text"))
     query = (
         stream.writeStream.format("lakecommit")
+        .outputMode("complete" if job.complete else "append")
         .option("backlogInterval", "0")
         .options(**job.options)
         .option("checkpointLocation", job.checkpoint)

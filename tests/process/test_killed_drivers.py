@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from .evidence import assert_one_epoch_at_a_time
 from .kills import MOMENTS, STEPS, killed_at_random_moments, killed_at_steps
 from .streams import stream_on_disk, stream_on_s3
 
@@ -17,6 +18,15 @@ def test_many_times_on_local_disk(start, tmp_path, rng, assert_exactly_once):
     stream = stream_on_disk(tmp_path, files=60)
     killed_at_random_moments(start, stream, rng, kills=20)
     assert_exactly_once(stream)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_of_a_stream_whose_every_epoch_replaces_the_table(start, tmp_path, rng, assert_exactly_once):
+    stream = stream_on_disk(tmp_path, files=200)
+    killed_at_random_moments(start, stream, rng, kills=10, complete=True)
+    assert_exactly_once(stream)
+    assert_one_epoch_at_a_time(stream.place)
 
 
 def test_at_steps_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):

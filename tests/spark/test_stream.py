@@ -13,7 +13,7 @@ from lakecommit.cli.verbs.status.verb import read_status
 from lakecommit.clock import SystemClock
 from lakecommit.storage.location import open_store
 
-from .streams import Source, ids, run
+from .streams import EPOCH_BY_EPOCH, Source, ids, run
 
 
 @pytest.fixture
@@ -147,9 +147,26 @@ def test_two_queries_into_one_table(spark, tmp_path):
     assert ids(spark, table) == [0, 1, 2, 100, 101, 102]
 
 
-def test_complete_mode_is_refused(spark, tmp_path, source):
-    source.add([1])
-    counts = source.frame(spark).groupBy("region").agg(F.count("*").alias("n"))
-    writer = counts.writeStream.format("lakecommit").outputMode("complete").trigger(availableNow=True)
-    with pytest.raises(Exception, match="append"):
-        writer.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "t")).awaitTermination()
+@pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
+def test_each_epoch_of_a_complete_stream_replaces_the_table(spark, tmp_path, source, sink):
+    table = tmp_path / "table"
+
+    def counted() -> list[tuple[str, int]]:
+        kept = source.frame(spark).groupBy("region").agg(F.count("*").alias("n")).where("n < 4")
+        writer = kept.writeStream.format(sink).outputMode("complete").options(**EPOCH_BY_EPOCH)
+        query = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start(str(table))
+        query.awaitTermination()
+        return sorted(map(tuple, spark.read.format("delta").load(str(table)).select("region", "n").collect()))
+
+    source.add([1, 2], region="EU")
+    source.add([3], region="US")
+    assert counted() == [("EU", 2), ("US", 1)]
+    # Also where it finds what others have written, after a restart.
+    spark.createDataFrame([("x", 9)], "region string, n long").write.format("delta").mode("append").save(str(table))
+    source.add([4], region="EU")
+    assert counted() == [("EU", 3), ("US", 1)]
+    source.add([5], region="EU")
+    source.add([6, 7, 8], region="US")
+    assert counted() == []
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").collect()
+    assert history[0].operationParameters["outputMode"] == "Complete" and history[0].isBlindAppend is False

@@ -134,7 +134,7 @@ class TinyFormat:
     def planned_schema(self, state: TableState, plan: WritePlan) -> TinyEvolution | None:
         return None if plan.schema == state.schema else TinyEvolution(plan.schema)
 
-    def check_scope(self, plan: WritePlan, scope: Scope) -> None:
+    def check_scope(self, state: TableState | None, plan: WritePlan, scope: Scope) -> None:
         if scope != Scope():
             raise InvalidInput("a tiny table is replaced as a whole, or not at all")
 
@@ -148,7 +148,13 @@ class TinyFormat:
 
     async def select(self, state: TableState, version: int, scope: Scope, adds: Sequence[DataFile]) -> TinySelection:
         live = live_files((await self._all())[: version + 1])
-        return TinySelection(version, tuple(live), sum(live.values()))
+        kept = frozenset(file.path for file in adds if file.path in live)
+        going = {path: size for path, size in live.items() if path not in kept}
+        return TinySelection(version, tuple(going), sum(going.values()), kept)
+
+    def selection_of(self, state: TableState, files: Sequence[DataFile]) -> TinySelection | None:
+        paths = tuple(file.path for file in files)
+        return TinySelection(state.version, paths, sum(file.size_bytes for file in files))
 
     async def commit(self, state: TableState, change: Change) -> Committed | Moved | Conflict:
         before = _tiny(state)

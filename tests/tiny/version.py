@@ -55,6 +55,7 @@ class TinySelection:
     version: int
     paths: tuple[str, ...]
     size_bytes: int
+    kept: frozenset[str] = frozenset()
 
     @property
     def files(self) -> int:

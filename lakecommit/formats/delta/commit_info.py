@@ -13,6 +13,7 @@ from lakecommit.model import Epoch, QueryId
 
 _OPERATIONS = {
     Kind.APPEND_EPOCHS: "STREAMING UPDATE",
+    Kind.REPLACE_EPOCH: "STREAMING UPDATE",
     Kind.APPEND_BATCH: "WRITE",
     Kind.REPLACE_BATCH: "WRITE",
     Kind.EVOLVE: "UPDATE SCHEMA",
@@ -98,7 +99,7 @@ def _parameters(change: Change) -> dict[str, str]:
         mode = "Append" if change.kind is Kind.APPEND_BATCH else "Overwrite"
         return {"mode": mode, "partitionBy": f"[{columns}]", **_scope(change.scope)}
     return {
-        "outputMode": "Append",
+        "outputMode": "Append" if change.kind is Kind.APPEND_EPOCHS else "Complete",
         "queryId": ",".join(each.query for each in change.holds),
         "epochId": ",".join(str(each.last) for each in change.holds),
     }
@@ -114,7 +115,7 @@ def _scope(scope: Scope | None) -> dict[str, str]:
 
 def _metrics(change: Change) -> dict[str, str]:
     added = str(len(change.adds))
-    streamed = change.kind is Kind.APPEND_EPOCHS
+    streamed = change.kind in (Kind.APPEND_EPOCHS, Kind.REPLACE_EPOCH)
     files = {"numRemovedFiles": "0", "numAddedFiles": added} if streamed else {"numFiles": added}
     if change.removes is not None:
         files |= {"numRemovedFiles": str(change.removes.files), "numRemovedBytes": str(change.removes.size_bytes)}

@@ -21,7 +21,7 @@ from lakecommit.formats.base import (
     VersionTag,
     made_anew,
 )
-from lakecommit.formats.change import Change, Scope
+from lakecommit.formats.change import Change, Kind, Scope
 from lakecommit.formats.delta.log import reading
 from lakecommit.formats.delta.log.evidence import (
     attempts_in_log,
@@ -37,7 +37,12 @@ from lakecommit.formats.delta.log.tail import list_tags, read_holding, removed_s
 from lakecommit.formats.delta.schema.changes import breaking_changes
 from lakecommit.formats.delta.schema.fit import mismatches, spelled, written_schema
 from lakecommit.formats.delta.schema.mapping import strip
-from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of, refuse_unsupported
+from lakecommit.formats.delta.schema.protocol import (
+    assigns_row_ids,
+    column_mapping_mode,
+    features_of,
+    refuse_unsupported,
+)
 from lakecommit.formats.delta.schema.rules import Rules, added_checks, rules_of, unheeded, with_rules
 from lakecommit.formats.delta.schema.statistics import stats_columns
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, of_delta
@@ -48,7 +53,13 @@ from lakecommit.formats.delta.write.conflicts import find_conflict
 from lakecommit.formats.delta.write.creation import new_table
 from lakecommit.formats.delta.write.evolving import DeltaEvolution, evolution, planned_schema, replaced_schema
 from lakecommit.formats.delta.write.scopes import check_scope
-from lakecommit.formats.delta.write.selection import DeltaSelection, select, selected
+from lakecommit.formats.delta.write.selection import (
+    DeltaSelection,
+    check_replaceable,
+    select,
+    selected,
+    selection_of,
+)
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId
@@ -179,7 +190,9 @@ class DeltaFormat:
     def planned_schema(self, state: TableState, plan: WritePlan) -> DeltaEvolution | None:
         return planned_schema(of_delta(state), plan)
 
-    def check_scope(self, plan: WritePlan, scope: Scope) -> None:
+    def check_scope(self, state: TableState | None, plan: WritePlan, scope: Scope) -> None:
+        if state is not None:
+            check_replaceable(of_delta(state).metadata, self._store.location)
         check_scope(parse(plan.schema), plan.partition_columns, scope)
 
     def check(self, state: TableState, plan: WritePlan, accepted_id: str | None = None) -> None:
@@ -209,6 +222,12 @@ class DeltaFormat:
         self._refuse_unsupported(state)
         return await select(self._store, state, version, scope, adds, self._clock.wall_ms())
 
+    def selection_of(self, state: TableState, files: Sequence[DataFile]) -> DeltaSelection | None:
+        state = of_delta(state)
+        if assigns_row_ids(state.protocol, state.metadata):
+            return None
+        return selection_of(state, files, self._clock.wall_ms())
+
     async def commit(self, state: TableState, change: Change) -> Committed | Moved | Conflict:
         """Tries to make `change` the version after `state`, once.
 
@@ -231,7 +250,8 @@ class DeltaFormat:
         if change.removes is not None and (
             reason := await find_conflict(self._store, state, selected(change), evolves=evolves)
         ):
-            return Conflict(state, reason)
+            # What an epoch replaces is selected anew for every try.
+            return Moved(state) if change.kind is Kind.REPLACE_EPOCH else Conflict(state, reason)
         now = Moment.of(self._clock)
         version = versions.following(state, change, now)
         path = commit_path(version.state.version)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import fastavro
@@ -69,6 +70,8 @@ SEAL = Seal(
     watermark_us=1_767_311_940_000_000,
     backlog='{"0/orders/3":1200}',
 )
+# One that replaces the table, which has no rows then.
+REPLACING = replace(SEAL, replaces=True, totals=Totals(1))
 
 texts = st.text(max_size=40)
 longs = st.integers(-(2**63), 2**63 - 1)
@@ -108,13 +111,17 @@ def test_any_avro_reader_reads_them():
 
 
 @pytest.mark.parametrize(
-    ("name", "encoded"), [("manifest-1", codec.encode_manifest(MANIFEST)), ("seal-1", codec.encode_seal(SEAL))]
+    ("name", "encoded"), [("manifest-1", codec.encode_manifest(MANIFEST)), ("seal-2", codec.encode_seal(REPLACING))]
 )
 def test_golden_files_are_still_read(name, encoded):
     stored = (GOLDEN / f"{name}.avro").read_bytes()
     decoded = codec.decode_any(stored, name)
-    assert decoded == (MANIFEST if name.startswith("manifest") else SEAL)
+    assert decoded == (MANIFEST if name.startswith("manifest") else REPLACING)
     assert stored == encoded, "the format changed without a new version"
+
+
+def test_seals_of_an_earlier_version_are_read():
+    assert codec.decode_any((GOLDEN / "seal-1.avro").read_bytes(), "seal-1") == SEAL
 
 
 @pytest.mark.parametrize("encoded", [codec.encode_manifest(MANIFEST), codec.encode_seal(SEAL)])
@@ -144,7 +151,7 @@ def test_appended_bytes_are_noticed():
 def test_another_kind_and_a_newer_version_are_named():
     with pytest.raises(CorruptState, match="another kind"):
         codec.decode_seal(codec.encode_manifest(MANIFEST), "object")
-    newer = container.RecordKind("seal", 2, {"type": "record", "name": "Seal", "fields": []}).encode({})
+    newer = container.RecordKind("seal", 3, {"type": "record", "name": "Seal", "fields": []}).encode({})
     with pytest.raises(CorruptState, match="newer lakecommit"):
         codec.decode_seal(newer, "object")
 

@@ -13,11 +13,12 @@ from typing import Any
 
 from lakecommit.errors import ConflictingWrite, CorruptState, InvalidInput
 from lakecommit.formats.change import Change, Scope
+from lakecommit.formats.delta.log.actions import path_to_uri
 from lakecommit.formats.delta.log.file_actions import key_of_action
 from lakecommit.formats.delta.log.listing import LogStore
 from lakecommit.formats.delta.log.live import LiveFiles, LogAt, log_at
 from lakecommit.formats.delta.log.local_files import local_disk
-from lakecommit.formats.delta.state import DeltaState
+from lakecommit.formats.delta.state import DeltaState, Metadata
 from lakecommit.formats.delta.write.scopes import InScope, in_scope
 from lakecommit.model import DataFile
 from lakecommit.schema import parse
@@ -28,7 +29,8 @@ IN_MEMORY_BYTES = 1024 * 1024
 
 class DeltaSelection:
     """`checked` is the version up to which nobody else has changed what is in scope. `rewritten` is that of the state
-    which it was made from: if a version is written over, so may be one that it was selected from."""
+    which it was made from: if a version is written over, so may be one that it was selected from. `kept` are files
+    that the write has, too: they stay."""
 
     def __init__(self, state: DeltaState, version: int, in_scope: InScope) -> None:
         self.checked = version
@@ -36,6 +38,7 @@ class DeltaSelection:
         self.in_scope = in_scope
         self.files = 0
         self.size_bytes = 0
+        self.kept: set[str] = set()
         self._lines = tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES, prefix="lakecommit-")  # noqa: SIM115
 
     def add(self, live: Mapping[str, Any], now_ms: int) -> None:
@@ -66,30 +69,47 @@ def selected(change: Change) -> DeltaSelection:
     return change.removes
 
 
+def check_replaceable(metadata: Metadata, location: str) -> None:
+    """Raises `InvalidInput` where the table does not let files go."""
+    if metadata.flag("delta.appendOnly"):
+        raise InvalidInput(
+            f"{location} has delta.appendOnly=true, so that nothing in it may be replaced; append to it, or set "
+            "the property to false"
+        )
+
+
 async def select(
     store: LogStore, state: DeltaState, version: int, scope: Scope, adds: Sequence[DataFile], now_ms: int
 ) -> DeltaSelection:
-    """The live files of `version` that are in scope.
+    """The live files of `version` that are in scope, without those of `adds` that are there as they were written.
 
     Raises `InvalidInput` where the table does not let files go, or a file of `adds` is not in scope, `ConflictingWrite`
     where its log was cleaned up past `version`, and `LocalDiskFailed` where no local disk takes them.
     """
-    if state.metadata.flag("delta.appendOnly"):
-        raise InvalidInput(
-            f"{store.location} has delta.appendOnly=true, so that nothing in it may be replaced; append to it, or set "
-            "the property to false"
-        )
+    check_replaceable(state.metadata, store.location)
     metadata = state.metadata
     within = in_scope(parse(metadata.schema_string), metadata.partition_columns, scope, adds)
     selection = DeltaSelection(state, version, within)
+    own = {path_to_uri(file.path): file.path for file in adds}
     try:
         async for found in LiveFiles(store, await _log_at(store, version)).read():
             for live in found.to_dicts():
-                if selection.in_scope(live["partitionValues"]):
+                if live["path"] in own and live.get("deletionVector") is None:
+                    selection.kept.add(own[live["path"]])
+                elif selection.in_scope(live["partitionValues"]):
                     selection.add(live, now_ms)
     except BaseException:
         selection.close()
         raise
+    return selection
+
+
+def selection_of(state: DeltaState, files: Sequence[DataFile], now_ms: int) -> DeltaSelection:
+    """`files`, which are all that is there. Precondition: the table has no row ids, which the log alone has."""
+    selection = DeltaSelection(state, state.version, lambda spelled: True)
+    for file in files:
+        spelled = {"path": path_to_uri(file.path), "size": file.size_bytes}
+        selection.add({**spelled, "partitionValues": dict(file.partition_values)}, now_ms)
     return selection
 
 

@@ -232,4 +232,4 @@ def test_conditions_that_are_refused_before_any_data_is_written(store: FakeStore
     with pytest.raises(
         InvalidInput, match=f"replaceWhere=.*{said}.*this table has day: write it so, or use delta-spark"
     ):
-        format_.check_scope(format_.plan(state, SCHEMA, None), Scope(where=where))
+        format_.check_scope(state, format_.plan(state, SCHEMA, None), Scope(where=where))
