@@ -176,7 +176,7 @@ def status_of(query: QueryId, marks: Marks, seals: Mapping[Epoch, SealOrProblem]
     newest = None if newest_seal is None else seals[newest_seal]
     after = [(epoch, seal) for epoch, seal in seals.items() if marks.own is None or epoch > marks.own]
     # A sealed epoch without rows needs no snapshot of its own: the next one's mark covers it.
-    staged = [(epoch, seal) for epoch, seal in after if isinstance(seal, str) or seal.totals.files]
+    staged = [(epoch, seal) for epoch, seal in after if isinstance(seal, str) or seal.totals.epochs]
     return QueryStatus(
         id=query,
         marks=marks,

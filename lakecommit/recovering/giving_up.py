@@ -54,7 +54,7 @@ async def survey_epochs(
         epochs=epochs,
         seals=tuple(seal for seal in sealed if seal.epoch in epochs),
         lost=tuple(seal for seal in sealed if seal.epoch in replaced or (seal in pending and seal.epoch in epochs)),
-        others=tuple(seal for seal in pending if seal.epoch not in epochs and seal.totals.files),
+        others=tuple(seal for seal in pending if seal.epoch not in epochs and seal.totals.epochs),
     )
 
 

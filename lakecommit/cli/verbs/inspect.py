@@ -102,6 +102,7 @@ class SealOutput:
             "sizeBytes": seal.totals.size_bytes,
             "watermark": as_text(seal.watermark_us),
             "backlog": None if seal.backlog is None else _parsed(seal.backlog),
+            "replaces": seal.replaces,
             "winners": [asdict(winner) | {"digest": winner.digest.hex()} for winner in seal.winners],
         }
 
@@ -117,6 +118,7 @@ class SealOutput:
             ("in all", f"{seal.totals.files} files, {seal.totals.rows:,} rows, {size(seal.totals.size_bytes)}"),
             ("watermark", as_text(seal.watermark_us)),
             ("backlog", seal.backlog),
+            ("replaces", "all that is in the table" if seal.replaces else None),
             ("sha256", self.digest),
             ("seal before", None if seal.previous is None else seal.previous.hex()),
         )
