@@ -6,16 +6,16 @@ the session do not have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors.exceptions.captured import PythonException
-from pyspark.sql import DataFrameWriter, SparkSession
+from pyspark.sql import DataFrameWriter, DataFrameWriterV2, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, merging, names, wrap
+from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, by_name, refuse_other_ways, wrap
 from lakecommit.spark_ext.offsets import entries, field_of
 
 _CONTINUOUS = "ContinuousTrigger"
@@ -31,9 +31,11 @@ class WriteFailed(PythonException):
 
 
 def wrap_classic_writers() -> None:
-    """Afterwards `save()` and `start()` of classic sessions do what Spark leaves out. Again is harmless."""
-    wrap(DataFrameWriter, "save", _ClassicWriters(streaming=False))
-    wrap(DataStreamWriter, "start", _ClassicWriters(streaming=True))
+    """Afterwards the writers of classic sessions do what Spark leaves out. Again is harmless."""
+    batches = _ClassicWriters(streaming=False)
+    wrap(DataFrameWriter, "save", "saveAsTable", batches)
+    wrap(DataStreamWriter, "start", "toTable", _ClassicWriters(streaming=True))
+    refuse_other_ways(SparkSession, DataFrameWriter, DataFrameWriterV2, batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +49,15 @@ class _ClassicWriters:
     def call(self, writer: Any) -> WriterCall:
         return WriterCall(
             self.streaming,
-            names(entries(self._setting(writer, "extraOptions"))),
+            by_name(entries(self._setting(writer, "extraOptions"))),
             _columns(self._setting(writer, "partitioningColumns")),
             _columns(self._setting(writer, "clusteringColumns")),
             continuous=self.streaming and self._setting(writer, "trigger").getClass().getSimpleName() == _CONTINUOUS,
             update=self.streaming and self._setting(writer, "outputMode").toString() == _UPDATE,
         )
 
-    def asked_by_session(self, writer: Any) -> Mapping[str, str]:
-        return merging(writer._spark)
+    def session(self, writer: Any) -> SparkSession:
+        return writer._spark  # type: ignore[no-any-return]
 
     @contextmanager
     def calling(self, writer: Any) -> Iterator[None]:

@@ -6,24 +6,26 @@ Imported only if there is such a session: pyspark needs packages for it that oth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from pyspark.errors.exceptions.connect import PythonException
-from pyspark.sql.connect.readwriter import DataFrameWriter
+from pyspark.sql.connect.readwriter import DataFrameWriter, DataFrameWriterV2
+from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
 
-from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, merging, names, wrap
+from lakecommit.spark_ext.driver_calls import OWN_ERRORS, WriterCall, by_name, refuse_other_ways, wrap
 
 # What a worker sent stands between a line of pyspark's with the beginning of one of Spark's, and Spark's code.
 _SAID = re.compile(rf"from the Python worker: ({re.escape(OWN_ERRORS)}.*?)\s*(?:SQLSTATE: \w+)?\s*\Z", re.DOTALL)
 
 
 def wrap_connect_writers() -> None:
-    """Afterwards `save()` and `start()` of Connect sessions do what Spark leaves out. Again is harmless."""
-    wrap(DataFrameWriter, "save", _BatchWriters())
-    wrap(DataStreamWriter, "start", _StreamWriters())
+    """Afterwards the writers of Connect sessions do what Spark leaves out. Again is harmless."""
+    wrap(DataFrameWriter, "save", "saveAsTable", _BatchWriters())
+    wrap(DataStreamWriter, "start", "toTable", _StreamWriters())
+    refuse_other_ways(SparkSession, DataFrameWriter, DataFrameWriterV2, _BatchWriters())
 
 
 @contextmanager
@@ -38,8 +40,8 @@ def _sentence_first() -> Iterator[None]:
 
 
 class _ConnectWriters:
-    def asked_by_session(self, writer: Any) -> Mapping[str, str]:
-        return merging(getattr(writer, "_spark", None) or writer._session)
+    def session(self, writer: Any) -> SparkSession:
+        return getattr(writer, "_spark", None) or writer._session  # type: ignore[no-any-return]
 
     def calling(self, _: Any) -> AbstractContextManager[None]:
         return _sentence_first()
@@ -53,7 +55,7 @@ class _BatchWriters(_ConnectWriters):
         told = writer._write
         return WriterCall(
             False,
-            names(key for key, value in told.options.items() if value is not None),
+            by_name(told.options),
             tuple(told.partitioning_cols),
             tuple(told.clustering_cols),
         )
@@ -65,10 +67,11 @@ class _StreamWriters(_ConnectWriters):
 
     def call(self, writer: Any) -> WriterCall:
         told = writer._write_proto
+        options = by_name(told.options)
         return WriterCall(
             True,
-            # A writer that was started before still has its path.
-            names({*told.options, *(("path",) if told.path else ())}),
+            # A writer that was started before still has its path; where a table is named, that was the table's.
+            options if "table" in options or not told.path else {"path": told.path, **options},
             tuple(told.partitioning_column_names),
             tuple(told.clustering_column_names),
             continuous=told.WhichOneof("trigger") == "continuous_checkpoint_interval",

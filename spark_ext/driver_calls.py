@@ -1,10 +1,13 @@
 """What Spark leaves out for a Python data source, done right before `save()` and `start()`, where they are called.
 
+Tables by name are among that: `saveAsTable("db.orders")` is `save()` with the option `table`, `toTable(…)` is `start()`
+with it, and the session's catalog says where the table is.
+
 Spark drops the columns of `writeStream.partitionBy(…)` and refuses those of `write.partitionBy(…)`. Of a stream that
 cannot run it tells after the start, or only in its log. And pyspark puts a line of its own before what a task of a
 batch write says. And a session that wants schemas merged has to say so in each write.
 
-So `register` wraps these two methods of pyspark, once in a process: those of classic sessions in `classic_calls`, those
+So `register` wraps these methods of pyspark, once in a process: those of classic sessions in `classic_calls`, those
 of Spark Connect in `connect_calls`. Calls with another format go on as they are. Columns, trigger and mode are known to
 Spark's own writers alone, which are internal: if they cannot be read, the call goes on unchanged.
 """
@@ -14,7 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
@@ -22,6 +25,7 @@ from typing import Any, Protocol, TypeVar
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.registry import NAMES, format_named
 from lakecommit.spark_ext.source import LakecommitDataSource
+from lakecommit.spark_ext.tables_by_name import check_sql, location_of
 
 T = TypeVar("T")
 
@@ -35,10 +39,11 @@ _log = logging.getLogger("lakecommit.spark_ext")
 
 @dataclass(frozen=True, slots=True)
 class WriterCall:
-    """A call of `save()` or `start()` as it was meant. `continuous` and `update` are of streams alone."""
+    """A call of `save()` or `start()` as it was meant, with `options` by their names in lower case. `continuous` and
+    `update` are of streams alone."""
 
     streaming: bool
-    options: frozenset[str]
+    options: Mapping[str, str]
     partitioned_by: tuple[str, ...] = ()
     clustered_by: tuple[str, ...] = ()
     continuous: bool = False
@@ -54,18 +59,40 @@ class Writers(Protocol):
     def call(self, writer: Any) -> WriterCall:
         """What the writer was told before this call."""
 
-    def asked_by_session(self, writer: Any) -> Mapping[str, str]:
-        """Options that the writer's session stands for, and that Spark has to see in the write itself."""
+    def session(self, writer: Any) -> Any:
+        """The Spark session that the writer is of."""
 
     def calling(self, writer: Any) -> AbstractContextManager[None]:
         """Around the call: it finds the data source, and the first line of what it raises is ours."""
 
 
-def wrap(writer: type, name: str, writers: Writers) -> None:
-    """Afterwards this method of the writer does what Spark leaves out. Again is harmless."""
-    method = getattr(writer, name)
-    if not hasattr(method, "__wrapped__"):
-        setattr(writer, name, _wrapped(method, writers))
+def wrap(writer: type, to_location: str, to_table: str, writers: Writers) -> None:
+    """Afterwards these methods of the writer, which write to a location and to a table by name, do what Spark leaves
+    out. Again is harmless."""
+    _replace(writer, to_location, lambda method: _wrapped(method, writers))
+    _replace(writer, to_table, lambda method: _wrapped_by_name(method, to_location, writers))
+
+
+def refuse_other_ways(session: type, writer: type, writer_v2: type, writers: Writers) -> None:
+    """Afterwards other ways to name a table, in which Spark would not write with lakecommit, end in one sentence."""
+
+    def check_insert(called: Any, table: str) -> None:
+        if _is_ours(_read(writers.source, called)):
+            raise InvalidInput(
+                f'insertInto("{table}") takes columns by their place and is not available with format("lakecommit"); '
+                f'use saveAsTable("{table}"), which takes them by their names'
+            )
+
+    def check_provider(_: Any, provider: str) -> None:
+        if _is_ours(provider):
+            raise InvalidInput(
+                'writeTo(…).using("lakecommit") is not available: Spark would not write with lakecommit; use '
+                'write.format("lakecommit") with saveAsTable, or with a location'
+            )
+
+    _replace(session, "sql", lambda method: _checked(method, lambda _, text: check_sql(text)))
+    _replace(writer, "insertInto", lambda method: _checked(method, check_insert))
+    _replace(writer_v2, "using", lambda method: _checked(method, check_provider))
 
 
 def check(call: WriterCall) -> None:
@@ -79,10 +106,15 @@ def check(call: WriterCall) -> None:
         raise InvalidInput(
             f"both partitionBy({', '.join(call.partitioned_by)}) and the option partitionBy are given; leave one out"
         )
+    if "table" in call.options and "path" in call.options:
+        raise InvalidInput(f"both a table's name, {call.options['table']}, and a location are given; leave one out")
     if not call.streaming:
         return
-    if "path" not in call.options:
-        raise InvalidInput("the stream has no location to write to; give it to start(), or as the option path")
+    if "path" not in call.options and "table" not in call.options:
+        raise InvalidInput(
+            "the stream has no location to write to; give it to start(), or as the option path, or name a table in "
+            "toTable()"
+        )
     if call.update:
         raise InvalidInput(
             'outputMode("update") is not available with format("lakecommit"), which changes no rows; use '
@@ -103,9 +135,15 @@ def merging(spark: Any) -> dict[str, str]:
     return {_MERGING: "true"} if any(str(spark.conf.get(key, "false")).lower() == "true" for key in keys) else {}
 
 
-def names(options: Iterable[str]) -> frozenset[str]:
+def by_name(options: Mapping[str, Any]) -> dict[str, str]:
     """Options by name, as Spark compares them."""
-    return frozenset(name.lower() for name in options)
+    return {name.lower(): str(value) for name, value in options.items() if value is not None}
+
+
+def _replace(owner: type, name: str, wrapped: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    method = getattr(owner, name)
+    if not hasattr(method, "__wrapped__"):
+        setattr(owner, name, wrapped(method))
 
 
 def _wrapped(method: Callable[..., Any], writers: Writers) -> Callable[..., Any]:
@@ -114,8 +152,7 @@ def _wrapped(method: Callable[..., Any], writers: Writers) -> Callable[..., Any]
     @functools.wraps(method)
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = signature.bind(self, *args, **kwargs)
-        source = given.arguments.get("format") or _read(writers.source, self)
-        if not isinstance(source, str) or source.lower() != LakecommitDataSource.name():
+        if not _is_ours(given.arguments.get("format") or _read(writers.source, self)):
             return method(self, *args, **kwargs)
         for name in _SETTERS:
             value = given.arguments.pop(name, None)
@@ -123,8 +160,12 @@ def _wrapped(method: Callable[..., Any], writers: Writers) -> Callable[..., Any]
                 getattr(self, name)(value)
         call = _read(writers.call, self)
         if call is not None:
-            check(_with_arguments(call, given.arguments))
-            for name, value in (_read(writers.asked_by_session, self) or {}).items():
+            call = _with_arguments(call, given.arguments)
+            check(call)
+            spark = writers.session(self)
+            if "table" in call.options:
+                given.arguments["path"] = location_of(spark, call.options["table"])
+            for name, value in (_read(merging, spark) or {}).items():
                 if name.lower() not in call.options:
                     self.option(name, value)
             if call.partitioned_by:
@@ -136,9 +177,42 @@ def _wrapped(method: Callable[..., Any], writers: Writers) -> Callable[..., Any]
     return called
 
 
-def _with_arguments(call: WriterCall, arguments: dict[str, Any]) -> WriterCall:
-    given = {*arguments.get("options", ()), *(("path",) if arguments.get("path") is not None else ())}
-    return replace(call, options=call.options | names(given))
+def _wrapped_by_name(method: Callable[..., Any], to_location: str, writers: Writers) -> Callable[..., Any]:
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(self, *args, **kwargs)
+        if not _is_ours(given.arguments.get("format") or _read(writers.source, self)):
+            return method(self, *args, **kwargs)
+        # But for the name, the other method has the same arguments.
+        _, (_, table), *others = given.arguments.items()
+        arguments = dict(others)
+        options = arguments.pop("options", {})
+        return getattr(self, to_location)(**{**options, **arguments, "table": table or ""})
+
+    return called
+
+
+def _checked(method: Callable[..., Any], check: Callable[[Any, Any], None]) -> Callable[..., Any]:
+    """The method with a check of its first argument before it."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check(self, signature.bind(self, *args, **kwargs).args[1])
+        return method(self, *args, **kwargs)
+
+    return called
+
+
+def _is_ours(source: Any) -> bool:
+    return isinstance(source, str) and source.lower() == LakecommitDataSource.name()
+
+
+def _with_arguments(call: WriterCall, arguments: Mapping[str, Any]) -> WriterCall:
+    given = {**arguments.get("options", {}), "path": arguments.get("path")}
+    return replace(call, options={**call.options, **by_name(given)})
 
 
 def _quoted(column: str) -> str:

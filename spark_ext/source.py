@@ -55,5 +55,6 @@ class LakecommitDataSource(DataSource):
 
 def _cannot_read() -> InvalidInput:
     return InvalidInput(
-        'format("lakecommit") writes tables and does not read them; read the same location with format("delta")'
+        'format("lakecommit") writes tables and does not read them; read the same location with format("delta"), and '
+        "in SQL create tables USING delta"
     )

@@ -69,6 +69,16 @@ class Options:
         values="a location such as s3://bucket/table or /path/table",
         help="The table's location; `save(…)` and `start(…)` set it.",
     )
+    table: str | None = option(
+        "table",
+        Applies.BOTH,
+        some_text,
+        values="a name such as db.orders",
+        help=(
+            "Instead of a location, the name of a table that the session's catalog has; `saveAsTable(…)` and "
+            "`toTable(…)` set it. Needs `lakecommit.register`."
+        ),
+    )
     partition_by: tuple[str, ...] | None = option(
         "partitionBy",
         Applies.BOTH,

@@ -43,7 +43,8 @@ def _tail() -> Iterable[str]:
     yield from (
         "",
         f"Names are matched without regard to case. `{SESSION_PREFIX}<option>` in a registered Spark session sets a",
-        "default for every option but `path`. It is read when a batch write is planned and when a query starts.",
+        "default for every option but `path` and `table`. It is read when a batch write is planned and when a query",
+        "starts.",
         "An unknown or misspelt option is an error that names the nearest known one.",
         "",
         "An option for the *process* holds for all of its tables together, and no write can set it. It is read once,",

@@ -19,6 +19,8 @@ from lakecommit.options.process import not_of_a_write
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 _Declared = Mapping[str, Declaration]
+# What says which table is written to.
+_NAMING = frozenset({"path", "table"})
 
 
 def parse_options(raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[str, str] | None = None) -> Options:
@@ -41,8 +43,8 @@ def parse(
     given = _sorted_out(raw, declared, "")
     ours = {key: text for key, text in session.items() if not any(key in each.session_settings for each in _formats())}
     preset = _sorted_out(ours, declared, SESSION_PREFIX)
-    if "path" in preset.own:
-        raise InvalidInput(f"{SESSION_PREFIX}path would send every write to one table; unset it and name the table")
+    for name in _NAMING & preset.own.keys():
+        raise InvalidInput(f"{SESSION_PREFIX}{name} would send every write to one table; unset it and name the table")
     for name in given.process:
         raise not_of_a_write(name)
     for name in given.own:
@@ -55,6 +57,11 @@ def parse(
     texts = {name: text for name, text in preset.own.items() if _applies(declared[name], streaming)}
     texts |= given.own
     values = _values(declared, texts)
+    if "table" in texts and "path" not in texts:
+        raise InvalidInput(
+            "option table is the name of a table, and only a registered session knows where that is; call "
+            "lakecommit.register(spark) first, or give the table's location"
+        )
     for each in declared.values():
         if each.missing is not None and each.name not in texts:
             raise InvalidInput(each.missing)

@@ -26,6 +26,8 @@ ALLOWED = {
     # A parameter and a field that hold the options `txnAppId` and `txnVersion`.
     ("lakecommit.releasing.batch_versions", "txn"),
     ("lakecommit.service.dispatch", "txn"),
+    # SQL that a message asks for.
+    ("lakecommit.spark_ext.tables_by_name", "CREATE TABLE"),
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-FILES = ("connect_cases.py", "test_driver_calls.py", "test_failures.py")
+FILES = ("connect_cases.py", "test_driver_calls.py", "test_failures.py", "test_tables_by_name.py")
 # With Connect every session is, whether it is registered or not.
 LEFT_OUT = "inline"
 

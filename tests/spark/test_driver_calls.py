@@ -17,11 +17,13 @@ from lakecommit.spark_ext.driver_calls import WriterCall, check
 
 from .streams import Source, ids
 
-SAVE, START = WriterCall(False, frozenset()), WriterCall(True, frozenset({"path"}))
+SAVE, START = WriterCall(False, {}), WriterCall(True, {"path": "/table"})
 
 
 @pytest.mark.parametrize(
-    "call", [SAVE, replace(SAVE, partitioned_by=("p",)), START], ids=["save", "partition", "start"]
+    "call",
+    [SAVE, replace(SAVE, partitioned_by=("p",)), START, replace(START, options={"table": "t"})],
+    ids=["save", "partition", "start", "name"],
 )
 def test_what_can_be_meant_goes_on(call):
     check(call)
@@ -35,10 +37,14 @@ def test_what_can_be_meant_goes_on(call):
             r"clusterBy\(a, b\) is not available .*; leave it out, or use",
         ),
         (
-            replace(SAVE, partitioned_by=("p",), options=frozenset({"partitionby"})),
+            replace(SAVE, partitioned_by=("p",), options={"partitionby": "p"}),
             r"both partitionBy\(p\) and .*; leave",
         ),
-        (replace(START, options=frozenset()), "no location to write to; give it to start"),
+        (replace(START, options={}), "no location to write to; give it to start"),
+        (
+            replace(SAVE, options={"table": "t", "path": "/t"}),
+            "both a table's name, t, and a location .*; leave one out",
+        ),
         (replace(START, update=True), r'outputMode\("update"\) is not available .*; use outputMode\("append"\)'),
         (replace(START, continuous=True), "a continuous trigger is not available .*; use a micro-batch trigger"),
     ],

@@ -151,6 +151,7 @@ def test_session_defaults_for_batch_writes_leave_streams_alone():
 def test_session_defaults_are_checked_and_named_in_full():
     assert "did you mean spark.lakecommit.compression?" in refusal(defaults={"compresion": "gzip"})
     assert "spark.lakecommit.path" in refusal(defaults={"path": "/t"})
+    assert "spark.lakecommit.table" in refusal(defaults={"table": "t"})
 
 
 def test_store_and_table_options_lose_no_value():
@@ -207,6 +208,13 @@ def test_a_write_without_a_table_is_refused():
     with pytest.raises(InvalidInput, match="names no table"):
         parse_options({}, streaming=False)
     assert "option path" in refusal(path=" ")
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_name_that_nobody_has_looked_up_is_refused(streaming):
+    with pytest.raises(InvalidInput, match=r"option table .*; call lakecommit\.register\(spark\) first, or give the"):
+        parse_options({"table": "db.orders"}, streaming=streaming)
+    assert parse(streaming, table="db.orders").path == PATH["path"]
 
 
 APP, VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
