@@ -6,7 +6,7 @@ the session do not have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from lakecommit.spark_ext.offsets import entries, field_of
 
 _CONTINUOUS = "ContinuousTrigger"
 _UPDATE = "Update"
+_OVERWRITE = "Overwrite"
 _SEPARATOR = "\x01"
 
 
@@ -30,17 +31,22 @@ class WriteFailed(PythonException):
         return _said(self)
 
 
-def wrap_classic_writers() -> None:
+# The version of the table that a batch write of a session would find; None where there is none.
+NewestVersion = Callable[[SparkSession, Mapping[str, str]], int | None]
+
+
+def wrap_classic_writers(newest_version: NewestVersion) -> None:
     """Afterwards the writers of classic sessions do what Spark leaves out. Again is harmless."""
-    batches = _ClassicWriters(streaming=False)
+    batches = _ClassicWriters(False, newest_version)
     wrap(DataFrameWriter, "save", "saveAsTable", batches)
-    wrap(DataStreamWriter, "start", "toTable", _ClassicWriters(streaming=True))
+    wrap(DataStreamWriter, "start", "toTable", _ClassicWriters(True, newest_version))
     refuse_other_ways(SparkSession, DataFrameWriter, DataFrameWriterV2, batches)
 
 
 @dataclass(frozen=True, slots=True)
 class _ClassicWriters:
     streaming: bool
+    version: NewestVersion
 
     def source(self, writer: Any) -> str | None:
         source = self._setting(writer, "source")
@@ -54,10 +60,14 @@ class _ClassicWriters:
             _columns(self._setting(writer, "clusteringColumns")),
             continuous=self.streaming and self._setting(writer, "trigger").getClass().getSimpleName() == _CONTINUOUS,
             update=self.streaming and self._setting(writer, "outputMode").toString() == _UPDATE,
+            overwrite=not self.streaming and self._setting(writer, "curmode").toString() == _OVERWRITE,
         )
 
     def session(self, writer: Any) -> SparkSession:
         return writer._spark  # type: ignore[no-any-return]
+
+    def newest_version(self, writer: Any, options: Mapping[str, str]) -> int | None:
+        return self.version(writer._spark, options)
 
     @contextmanager
     def calling(self, writer: Any) -> Iterator[None]:

@@ -6,7 +6,7 @@ Imported only if there is such a session: pyspark needs packages for it that oth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -42,6 +42,9 @@ def _sentence_first() -> Iterator[None]:
 class _ConnectWriters:
     def session(self, writer: Any) -> SparkSession:
         return getattr(writer, "_spark", None) or writer._session  # type: ignore[no-any-return]
+
+    def newest_version(self, writer: Any, options: Mapping[str, str]) -> int | None:
+        return None
 
     def calling(self, _: Any) -> AbstractContextManager[None]:
         return _sentence_first()

@@ -5,7 +5,8 @@ with it, and the session's catalog says where the table is.
 
 Spark drops the columns of `writeStream.partitionBy(…)` and refuses those of `write.partitionBy(…)`. Of a stream that
 cannot run it tells after the start, or only in its log. And pyspark puts a line of its own before what a task of a
-batch write says. And a session that wants schemas merged has to say so in each write.
+batch write says. And a session that wants schemas merged has to say so in each write. And it asks for the files of
+what a write reads before it asks for the writer: rows that others add in between would be replaced unread.
 
 So `register` wraps these methods of pyspark, once in a process: those of classic sessions in `classic_calls`, those
 of Spark Connect in `connect_calls`. Calls with another format go on as they are. Columns, trigger and mode are known to
@@ -30,6 +31,7 @@ from lakecommit.spark_ext.tables_by_name import check_sql, location_of
 T = TypeVar("T")
 
 _MERGING = "mergeSchema"
+_READ_VERSION = "readVersion"
 
 OWN_ERRORS = "lakecommit."
 # What `save` and `start` take and set by themselves, too late for us.
@@ -40,7 +42,7 @@ _log = logging.getLogger("lakecommit.spark_ext")
 @dataclass(frozen=True, slots=True)
 class WriterCall:
     """A call of `save()` or `start()` as it was meant, with `options` by their names in lower case. `continuous` and
-    `update` are of streams alone."""
+    `update` are of streams alone, and `overwrite` of batch writes."""
 
     streaming: bool
     options: Mapping[str, str]
@@ -48,6 +50,7 @@ class WriterCall:
     clustered_by: tuple[str, ...] = ()
     continuous: bool = False
     update: bool = False
+    overwrite: bool = False
 
 
 class Writers(Protocol):
@@ -61,6 +64,9 @@ class Writers(Protocol):
 
     def session(self, writer: Any) -> Any:
         """The Spark session that the writer is of."""
+
+    def newest_version(self, writer: Any, options: Mapping[str, str]) -> int | None:
+        """The version of the table that a write with `options` would find; None where nobody here can tell."""
 
     def calling(self, writer: Any) -> AbstractContextManager[None]:
         """Around the call: it finds the data source, and the first line of what it raises is ours."""
@@ -165,9 +171,14 @@ def _wrapped(method: Callable[..., Any], writers: Writers) -> Callable[..., Any]
             spark = writers.session(self)
             if "table" in call.options:
                 given.arguments["path"] = location_of(spark, call.options["table"])
+                call = _with_arguments(call, given.arguments)
             for name, value in (_read(merging, spark) or {}).items():
                 if name.lower() not in call.options:
                     self.option(name, value)
+            if call.overwrite and _READ_VERSION.lower() not in call.options:
+                version = _read(writers.newest_version, self, call.options)
+                if version is not None:
+                    self.option(_READ_VERSION, version)
             if call.partitioned_by:
                 self.option("partitionBy", ",".join(map(_quoted, call.partitioned_by)))
                 self.partitionBy()
@@ -212,7 +223,8 @@ def _is_ours(source: Any) -> bool:
 
 def _with_arguments(call: WriterCall, arguments: Mapping[str, Any]) -> WriterCall:
     given = {**arguments.get("options", {}), "path": arguments.get("path")}
-    return replace(call, options={**call.options, **by_name(given)})
+    overwrite = arguments["mode"].lower() == "overwrite" if arguments.get("mode") else call.overwrite
+    return replace(call, options={**call.options, **by_name(given)}, overwrite=overwrite)
 
 
 def _quoted(column: str) -> str:

@@ -27,7 +27,8 @@ _log = logging.getLogger("lakecommit.spark_ext")
 
 def entries(scala_map: Any) -> dict[str, str]:
     """A map of strings. As one string: py4j takes a call for each entry."""
-    pairs = (entry.partition(" -> ") for entry in scala_map.mkString(_SEPARATOR).split(_SEPARATOR))
+    text = scala_map.mkString(_SEPARATOR)
+    pairs = (entry.partition(" -> ") for entry in text.split(_SEPARATOR) if entry)
     return {key: value for key, _, value in pairs}
 
 

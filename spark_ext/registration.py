@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark import SparkContext
@@ -35,6 +35,7 @@ from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.task import local_dir
 from lakecommit.spark_ext.version import check_version
 from lakecommit.spark_ext.workers import check_workers
+from lakecommit.spark_ext.writers import everywhere
 
 # How many rows Spark hands to Python at once. To end a batch by its bytes, Spark adds up all columns after every row,
 # which takes longer than everything else in a large append; the largest value ends that. Then rows alone bound a batch:
@@ -101,7 +102,7 @@ def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> N
             driver.sessions.add(session_id, spark)
             spark.streams.addListener(_QueryListener(driver, session_id))
         _bound_transfer(spark)
-        wrap_classic_writers()
+        wrap_classic_writers(_newest_version)
         _listeners.update(added)
         driver.service.listen(listeners)
 
@@ -130,6 +131,11 @@ def _driver_of(context: SparkContext, spark: SparkSession) -> _Driver:
         service.listen(tuple(_listeners.values()))
         _drivers[application] = _Driver(service, sessions)
     return _drivers[application]
+
+
+def _newest_version(spark: SparkSession, options: Mapping[str, str]) -> int | None:
+    driver = _drivers[spark.sparkContext.applicationId]
+    return driver.service.newest_version(everywhere(options), settings_of(spark))
 
 
 class _QueryListener(StreamingQueryListener):

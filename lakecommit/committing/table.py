@@ -175,6 +175,12 @@ class TableCommitter:
             self._snapshots.wake()
             return replace(plan, done=done_epochs(self._queries.progress.values()))
 
+    async def newest_version(self) -> int | None:
+        """That of the table as it is now; None where there is none."""
+        async with self._reader.turn:
+            await self._reader.look_anew()
+            return None if self._table.state is None else self._table.state.version
+
     def _unknown(self, queries: Sequence[QueryId]) -> list[QueryId]:
         return [
             query

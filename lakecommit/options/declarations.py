@@ -179,7 +179,7 @@ class Options:
         "readVersion",
         Applies.BATCH,
         between(whole_number, 0, MAX_TXN_VERSION),
-        unset="the version when the write is planned",
+        unset="the version when the write begins",
         values="a version of the table",
         help=(
             'With mode("overwrite"): the version that the rows were made from. What others have changed since then of '

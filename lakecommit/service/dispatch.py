@@ -196,6 +196,11 @@ class Committers:
         with self.using(options) as committer:
             return await committer.resume(restart.query, settings, self._pace(options), repeated)
 
+    async def newest_version(self, raw: Mapping[str, str], defaults: Mapping[str, str]) -> int | None:
+        """The version of the table that a batch write with these options finds now; None where there is none."""
+        with self.using(parse_options(raw, streaming=False, defaults=defaults)) as committer:
+            return await committer.newest_version()
+
     async def tidy(self) -> None:
         """One step of cleaning up behind the writers of all tables. Never fails.
 

@@ -149,6 +149,10 @@ class CommitterService:
         with contextlib.suppress(Unreachable):
             self.run(within_time())
 
+    def newest_version(self, options: Mapping[str, str], defaults: Mapping[str, str]) -> int | None:
+        """The version of the table that a batch write with `options` finds now; None where there is none."""
+        return self.run(self._committers.newest_version(options, defaults))
+
     def metrics(self) -> dict[str, dict[str, dict[str, object]]]:
         """What the committers have done, by table and query; nothing once the service is closed."""
 

@@ -1,0 +1,88 @@
+"""`read → transform → overwrite` of one table: rows that others append meanwhile are read, or are a conflict.
+
+The write rests on the version that was there when `save()` was called. Spark asks for the files of a scan after that,
+so that nothing is replaced which the write has not read.
+"""
+
+from __future__ import annotations
+
+import deltalake
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
+
+from lakecommit.committing.table import TableCommitter
+
+from .streams import ids
+
+
+@pytest.fixture
+def table(spark, tmp_path):
+    spark.range(3).write.format("delta").save(str(tmp_path / "orders"))
+    return tmp_path / "orders"
+
+
+def append(table, *numbers: int) -> None:
+    """By a writer that needs no Spark."""
+    deltalake.write_deltalake(str(table), pa.table({"id": pa.array(numbers, pa.int64())}), mode="append")
+
+
+def overwrite(frame, table, **options) -> None:
+    frame.write.format("lakecommit").mode("overwrite").options(**options).save(str(table))
+
+
+def read(spark, table, kind: str):
+    rows = spark.read.format("delta").load(str(table))
+    if kind == "filtered":
+        return rows.where("id != 1")
+    if kind == "joined":
+        return rows.join(F.broadcast(rows.select("id").distinct()), "id")
+    if kind == "by sql":
+        return spark.sql(f"SELECT * FROM delta.`{table}` WHERE id IN (SELECT id FROM delta.`{table}`)")
+    return rows
+
+
+KINDS = ["plain", "filtered", pytest.param("joined", marks=pytest.mark.soak), "by sql"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_append_before_the_write_is_called_is_read(spark, table, kind):
+    before = read(spark, table, kind)
+    append(table, 10)
+    overwrite(before, table)
+    kept = [0, 2] if kind == "filtered" else [0, 1, 2]
+    assert ids(spark, table) == [*kept, 10]
+    # The same frame once more, whose first version is long gone.
+    overwrite(before, table)
+    assert ids(spark, table) == [*kept, 10]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("late", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_an_append_since_then_is_a_conflict(spark, table, kind, late, monkeypatch):
+    """Spark has the files of the scan by the time at which it asks for a plan."""
+    plan = TableCommitter.plan
+
+    async def plan_beside(self, *arguments, **more):
+        if not late:
+            append(table, 11)
+        planned = await plan(self, *arguments, **more)
+        if late:
+            append(table, 11)
+        return planned
+
+    monkeypatch.setattr(TableCommitter, "plan", plan_beside)
+    with pytest.raises(Exception, match=r"was changed while the write ran: .*has added 1 files.*run the write again"):
+        overwrite(read(spark, table, kind), table)
+    assert ids(spark, table) == [0, 1, 2, 11]
+
+
+def test_what_was_cached_before_is_as_old_as_that_and_the_version_can_be_named(spark, table):
+    before = spark.read.format("delta").load(str(table)).cache()
+    before.count()
+    version = deltalake.DeltaTable(str(table)).version()
+    append(table, 10)
+    with pytest.raises(Exception, match=r"was changed while the write ran"):
+        overwrite(before, table, readVersion=version)
+    before.unpersist()
+    assert ids(spark, table) == [0, 1, 2, 10]
