@@ -17,7 +17,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from lakecommit.errors import ContradictoryState
+from lakecommit.formats.plan import WritePlan
 from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, Epoch, QueryId, Report, TaskId
+from lakecommit.options.declarations import Options
 from lakecommit.options.parsing import parse_options, txn_options
 from lakecommit.service.wire import Answer, Request, Verb
 from lakecommit.spark_ext import committer_link
@@ -61,7 +63,7 @@ class BatchWriter(DataSourceArrowWriter):
             execution = context.getLocalProperty("spark.sql.execution.id") or ""
             if self._planned.skip:
                 return _message(Report(attempt, skipped=True))
-            options = parse_options(self._options, streaming=False, defaults=self._planned.defaults)
+            options = _options(self._options, self._planned, streaming=False)
             report = run_task(iterator, attempt, self._planned.plan, options, context.getLocalProperty)
             return replace(_message(report), execution=execution)
 
@@ -119,7 +121,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             query = QueryId(_property(context, "sql.streaming.queryId"))
             epoch = Epoch(int(_property(context, "streaming.sql.batchId")))
             attempt = _attempt(query, epoch, context)
-            options = parse_options(self._options, streaming=True, defaults=self._planned.defaults)
+            options = _options(self._options, self._planned, streaming=True)
             if epoch <= self._planned.done.get(query, -1) or (self._inline and sealed_already(query, epoch, options)):
                 return _message(Report(attempt, skipped=True))
             return _message(run_task(iterator, attempt, self._planned.plan, options, context.getLocalProperty))
@@ -144,6 +146,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def everywhere(options: Mapping[str, str]) -> dict[str, str]:
     """The options with a location that means the same on every node: a relative one is the driver's, as in Spark."""
     return {key: absolute(value) if key.lower() == "path" and value else value for key, value in options.items()}
+
+
+def _options(raw: Mapping[str, str], planned: Answer, *, streaming: bool) -> Options:
+    """The options of a task: the write's own, the table's and the session's."""
+    table = WritePlan.from_json(planned.plan).options
+    return parse_options(raw, streaming=streaming, defaults=planned.defaults, table=table)
 
 
 def _path(options: Mapping[str, str]) -> str:

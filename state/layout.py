@@ -1,6 +1,7 @@
 """The grammar of every name that lakecommit writes below a table.
 
     <partition dirs>/<epoch>-<task>-<attempt>-<n>.parquet                 a data file
+    <random prefix>/<epoch>-<task>-<attempt>-<n>.parquet                  the same, where the table spreads its files
     _lakecommit/users/<query>/writers/<epoch>/<task>-<attempt>[-<n>].avro  a manifest (no number for the first)
     _lakecommit/users/<query>/seals/<epoch>.avro                           a seal
     _lakecommit/users/<query>/listeners/<name>/<number>.json               how far a listener was told, and its state
@@ -20,6 +21,7 @@ ROOT = "_lakecommit"
 MAX_EPOCH = 2**63 - 1
 
 _QUERY = re.compile(r"[0-9A-Za-z-]{1,64}")
+_PREFIX = re.compile(r"[0-9A-Za-z]{1,32}")
 _ATTEMPT = re.compile(r"[0-9a-f]{32}")
 _MANIFEST = re.compile(
     rf"{ROOT}/users/([0-9A-Za-z-]{{1,64}})/writers/([0-9]{{20}})/(0|[1-9][0-9]{{0,9}})-([0-9a-f]{{32}})(?:-([1-9][0-9]{{0,9}}))?\.avro"
@@ -94,7 +96,7 @@ def manifest_path(attempt: Attempt, number: int) -> str:
 
 
 def data_file_name(attempt: Attempt, number: int) -> str:
-    """The base name of an attempt's data file; its directory is made of its partition values."""
+    """The base name of an attempt's data file; its directory is made of its partition values, or at random."""
     _check_attempt(attempt)
     return f"{_digits(attempt.epoch)}-{attempt.task}-{attempt.id}-{number}.parquet"
 
@@ -132,9 +134,11 @@ def check_data_path(path: str, attempt: Attempt) -> None:
     stem = f"{_digits(attempt.epoch)}-{attempt.task}-{attempt.id}-"
     number = name.removeprefix(stem).removesuffix(".parquet")
     proper_name = name == f"{stem}{number}.parquet" and re.fullmatch(r"0|[1-9][0-9]{0,9}", number) is not None
-    # A partition directory is `column=value`, which "", ".", ".." and the directories of logs and state are not.
-    proper_directories = all("=" in part[1:] for part in directories)
-    if not (proper_name and proper_directories):
+    # A partition directory is `column=value`, which "", ".", ".." and the directories of logs and state are not. Nor
+    # is any of them made of letters and digits alone, as the one directory of a file that is spread by a random prefix.
+    partitions = all("=" in part[1:] for part in directories)
+    prefix = len(directories) == 1 and _PREFIX.fullmatch(directories[0]) is not None
+    if not (proper_name and (partitions or prefix)):
         raise CorruptState(
             f"a manifest names a file outside of its own attempt: {path!r} is no data file of epoch {attempt.epoch}, "
             f"task {attempt.task}, attempt {attempt.id}; the state under {ROOT} was damaged or tampered with: nothing "

@@ -23,6 +23,18 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
+class TableOption:
+    """What a table asks of everybody who writes to it, as the option of a write that it stands for.
+
+    `property` is the name that people give it in the table.
+    """
+
+    name: str
+    value: str
+    property: str
+
+
+@dataclass(frozen=True, slots=True)
 class WritePlan:
     """What a task must know to write files that fit the table.
 
@@ -30,6 +42,9 @@ class WritePlan:
     logical names, in order. `stats_columns` are physical paths ("a", "s.x") of the leaves to collect bounds for.
     `table_id` is None when the table does not exist yet. `checks` are asked of every row, `computed` columns and those
     with `defaults`, which are literals, are filled in.
+
+    `options` are those that the table sets. With a `random_prefix` files are not in directories of their partition
+    values, but in ones whose names are that many characters of no meaning.
     """
 
     schema: str
@@ -39,6 +54,8 @@ class WritePlan:
     checks: tuple[Check, ...] = ()
     computed: tuple[Computed, ...] = ()
     defaults: tuple[Computed, ...] = ()
+    options: tuple[TableOption, ...] = ()
+    random_prefix: int = 0
 
     @property
     def has_expressions(self) -> bool:
@@ -47,7 +64,7 @@ class WritePlan:
     def to_json(self) -> str:
         """Every manifest has it, so that what most tables do not have is left out."""
         fields = asdict(self)
-        for name in ("checks", "computed", "defaults"):
+        for name in ("checks", "computed", "defaults", "options", "random_prefix"):
             if not fields[name]:
                 del fields[name]
         return json.dumps(fields, separators=(",", ":"), sort_keys=True)
@@ -63,4 +80,6 @@ class WritePlan:
             checks=tuple(Check(**each) for each in fields.get("checks", ())),
             computed=tuple(Computed(**each) for each in fields.get("computed", ())),
             defaults=tuple(Computed(**each) for each in fields.get("defaults", ())),
+            options=tuple(TableOption(**each) for each in fields.get("options", ())),
+            random_prefix=fields.get("random_prefix", 0),
         )

@@ -6,12 +6,13 @@ Spark hands over names in lower case, so they are matched without regard to case
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from lakecommit.errors import InvalidInput
 from lakecommit.formats import registry
+from lakecommit.formats.plan import TableOption
 from lakecommit.formats.settings import FormatSettings
 from lakecommit.options.declarations import HARMLESS, LATER, PROCESS_DECLARATIONS, SESSION_PREFIX, SPARK, STORE, Options
 from lakecommit.options.declaring import Applies, Declaration, declarations_of
@@ -23,19 +24,31 @@ _Declared = Mapping[str, Declaration]
 _NAMING = frozenset({"path", "table"})
 
 
-def parse_options(raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[str, str] | None = None) -> Options:
+def parse_options(
+    raw: Mapping[str, str],
+    *,
+    streaming: bool,
+    defaults: Mapping[str, str] | None = None,
+    table: Iterable[TableOption] = (),
+) -> Options:
     """Checks the options of one write and fills in the defaults.
 
     `defaults` are the session's `spark.lakecommit.<option>` settings without that prefix, and the `session_settings` of
-    formats under their whole names; those that do not apply to this kind of write are passed over. Raises
+    formats under their whole names; those that do not apply to this kind of write are passed over. `table` is what the
+    table asks for: that comes before the session, and after the write's own. Raises
     `InvalidInput` for an option that is unknown, not available, written for the other kind of write or for the process,
     out of bounds or contradicted by another.
     """
-    return parse(Options, raw, streaming=streaming, defaults=defaults)
+    return parse(Options, raw, streaming=streaming, defaults=defaults, table=table)
 
 
 def parse(
-    kind: type[AnyOptions], raw: Mapping[str, str], *, streaming: bool, defaults: Mapping[str, str] | None = None
+    kind: type[AnyOptions],
+    raw: Mapping[str, str],
+    *,
+    streaming: bool,
+    defaults: Mapping[str, str] | None = None,
+    table: Iterable[TableOption] = (),
 ) -> AnyOptions:
     """The same for whatever options `kind` declares."""
     declared = {each.name: each for each in declarations_of(kind)}
@@ -55,6 +68,10 @@ def parse(
                 else f"option {name} is for streams; leave it out of a batch write"
             )
     texts = {name: text for name, text in preset.own.items() if _applies(declared[name], streaming)}
+    asked = {each.name: each for each in table}
+    for name in asked.keys() & declared.keys() - given.own.keys():
+        _check_asked(declared[name], asked[name])
+        texts[name] = asked[name].value
     texts |= given.own
     values = _values(declared, texts)
     if "table" in texts and "path" not in texts:
@@ -62,6 +79,7 @@ def parse(
             "option table is the name of a table, and only a registered session knows where that is; call "
             "lakecommit.register(spark) first, or give the table's location"
         )
+    _refuse_later(given.later, preset.later, asked)
     for each in declared.values():
         if each.missing is not None and each.name not in texts:
             raise InvalidInput(each.missing)
@@ -92,6 +110,7 @@ class _Sorted:
     process: dict[str, str] = field(default_factory=dict)
     store: dict[str, str] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
+    later: dict[str, str] = field(default_factory=dict)
 
 
 def _sorted_out(raw: Mapping[str, str], declared: _Declared, prefix: str) -> _Sorted:
@@ -112,13 +131,36 @@ def _sorted_out(raw: Mapping[str, str], declared: _Declared, prefix: str) -> _So
         elif key in _PROCESS_BY_LOWER:
             found.process[_PROCESS_BY_LOWER[key]] = text
         elif key in _LATER_BY_LOWER:
-            name = _LATER_BY_LOWER[key]
-            if HARMLESS.get(name) == text.strip().lower():
-                continue
-            raise InvalidInput(f"option {prefix}{name} is not available in this version of lakecommit; {LATER[name]}")
+            found.later[_LATER_BY_LOWER[key]] = text
         elif key not in _SPARK_BY_LOWER:
             raise _unknown(given, own, prefix)
     return found
+
+
+def _check_asked(declared: Declaration, asked: TableOption) -> None:
+    try:
+        declared.read(asked.value)
+    except ValueError:
+        raise InvalidInput(
+            f"the table property {asked.property} is {asked.value[:100]!r}, but option {declared.name}, which it "
+            f"stands for, has to be {declared.values}; set the property to that, or give the option"
+        ) from None
+
+
+def _refuse_later(given: Mapping[str, str], preset: Mapping[str, str], asked: Mapping[str, TableOption]) -> None:
+    """What asks for something that is not available; here the session comes before the table."""
+    for name, instead in LATER.items():
+        known = f"option {name} is not available in this version of lakecommit; {instead}"
+        if name in given:
+            text = given[name]
+        elif name in preset:
+            text, known = preset[name], known.replace("option ", f"option {SESSION_PREFIX}", 1)
+        elif name in asked:
+            text, known = asked[name].value, f"the table has the property {asked[name].property}, and {known}"
+        else:
+            continue
+        if HARMLESS.get(name) != text.strip().lower():
+            raise InvalidInput(known)
 
 
 def _set_in(session: Mapping[str, str], table_format: FormatSettings) -> dict[str, str]:

@@ -18,6 +18,7 @@ from lakecommit.clock import Clock, SystemClock
 from lakecommit.committing.table import PATIENCE_MS
 from lakecommit.errors import ContradictoryState, InvalidInput
 from lakecommit.formats.change import Scope
+from lakecommit.formats.plan import TableOption
 from lakecommit.formats.registry import open_format
 from lakecommit.listening.api import CommitListener
 from lakecommit.listening.registry import Listeners
@@ -130,7 +131,7 @@ class Committers:
     async def answer(self, request: Request, facts: Facts) -> Answer:
         """Does what `request` asks. Raises what goes wrong; nothing of it is remembered."""
         self._tell_unheeded(facts.defaults)
-        options = parse_options(request.options, streaming=request.streaming, defaults=facts.options)
+        options = _parsed(request, facts)
         with self.using(options) as committer:
             try:
                 return await self._answer(committer, request, facts, options)
@@ -151,6 +152,8 @@ class Committers:
                 planned = await committer.plan(
                     request.schema, settings, queries=queries, afresh=not request.streaming, txn=txn
                 )
+                # What the table asks for is known only now; the tasks take it from the plan.
+                _parsed(request, facts, planned.plan.options)
                 done = {str(query): int(epoch) for query, epoch in planned.done.items()}
                 return Answer(
                     plan=planned.plan.to_json(),
@@ -322,6 +325,10 @@ class Committers:
     def _runs(self, location: str, query: QueryId) -> bool:
         """Whether a run of the query goes on, or has left something to commit to the table."""
         return any(query in each.runs for place, each in self._tables.by_location() if place == location)
+
+
+def _parsed(request: Request, facts: Facts, table: Sequence[TableOption] = ()) -> Options:
+    return parse_options(request.options, streaming=request.streaming, defaults=facts.options, table=table)
 
 
 def _settings(options: Options) -> TableSettings:

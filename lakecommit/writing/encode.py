@@ -19,6 +19,7 @@ from lakecommit.writing.partitions import (
     check_key_length,
     check_partition_column,
     directory_of,
+    random_prefix,
     split,
 )
 from lakecommit.writing.rules import RowRules, zone_of
@@ -69,6 +70,7 @@ class _Encoder:
         columns = {field.name: field for field in schemas.parse(plan.schema).fields}
         self._settings = settings
         self._name = name
+        self._random_prefix = plan.random_prefix
         self._partition_fields = tuple(check_partition_column(columns[name]) for name in plan.partition_columns)
         data_fields = tuple(field for field in columns.values() if field.name not in plan.partition_columns)
         # Partition columns come last, so that what a file holds is a prefix of what is conformed.
@@ -198,7 +200,10 @@ class _Encoder:
         return RowSink(key, self._file_schema, self._leaves, self._settings, self._event_column)
 
     def _path(self, key: PartitionKey, number: int) -> str:
-        return directory_of(self._partition_fields, key) + self._name(number)
+        name = self._name(number)
+        if self._random_prefix:
+            return f"{random_prefix(name, self._random_prefix)}/{name}"
+        return directory_of(self._partition_fields, key) + name
 
     def _named(self, body: Body) -> EncodedFile:
         path = check_key_length(self._path(body.key, self._files))

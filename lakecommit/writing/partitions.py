@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import string
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -16,6 +18,7 @@ from lakecommit.schema import Field, Primitive, describe
 MAX_KEY_BYTES = 1024
 _NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = frozenset("\"#%'*/:=?\\{}[]^\x7f" + "".join(map(chr, range(32))))
+_ALPHANUMERIC = string.ascii_letters + string.digits
 
 PartitionKey = tuple[str | None, ...]
 
@@ -45,6 +48,17 @@ def directory_of(fields: Iterable[Field], key: PartitionKey) -> str:
         f"{_escape(field.physical_name)}={_NULL_DIRECTORY if value is None else _escape(value)}/"
         for field, value in zip(fields, key, strict=True)
     )
+
+
+def random_prefix(name: str, length: int) -> str:
+    """A directory for a file of that name, which is like no other's: letters and digits by which a store may spread
+    objects. Precondition: `length` is at most 40."""
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")
+    letters = []
+    for _ in range(length):
+        number, digit = divmod(number, len(_ALPHANUMERIC))
+        letters.append(_ALPHANUMERIC[digit])
+    return "".join(letters)
 
 
 def check_key_length(path: str) -> str:

@@ -34,6 +34,7 @@ from lakecommit.formats.delta.log.history import history, query_names
 from lakecommit.formats.delta.log.names import LOG, commit_path
 from lakecommit.formats.delta.log.past_vacuums import with_vacuums_since
 from lakecommit.formats.delta.log.tail import list_tags, read_holding, removed_since
+from lakecommit.formats.delta.schema.asked import asked_of
 from lakecommit.formats.delta.schema.changes import breaking_changes
 from lakecommit.formats.delta.schema.fit import mismatches, spelled, written_schema
 from lakecommit.formats.delta.schema.mapping import strip
@@ -162,7 +163,7 @@ class DeltaFormat:
             _, metadata = new_table(schema, partition_columns or (), properties, self._new_id)
             partitions, fields = metadata.partition_columns, parse(metadata.schema_string)
             columns = stats_columns(fields, partitions, metadata.configuration, ())
-            return WritePlan(metadata.schema_string, partitions, columns, None)
+            return asked_of(WritePlan(metadata.schema_string, partitions, columns, None), metadata.configuration)
         state = of_delta(state)
         self._refuse_unsupported(state)
         if replaces_schema:
@@ -333,7 +334,7 @@ class DeltaFormat:
             schema = metadata.schema_string if written == table else to_json(written)
         partitions = metadata.partition_columns
         columns = stats_columns(table, partitions, metadata.configuration, state.clustering_columns)
-        return WritePlan(schema, partitions, columns, metadata.id)
+        return asked_of(WritePlan(schema, partitions, columns, metadata.id), metadata.configuration)
 
     def _rules_of(self, state: DeltaState) -> Rules:
         if self._rules is None or self._rules[0] is not state.metadata:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakecommit.errors import InvalidInput
+from lakecommit.formats.plan import TableOption
 from lakecommit.options.parsing import parse_options
 from lakecommit.options.session import session_options
 
@@ -59,3 +60,33 @@ def test_what_cannot_count_is_refused(settings, said):
 def test_values_that_say_what_happens_anyway_are_accepted():
     parsed({"spark.databricks.delta.optimizeWrite.enabled": "false"}, dataChange="true", mergeSchema="false")
     parsed({}, streaming=True, optimizeWrite="False", autoCompact="false")
+
+
+def asked(option: str, value: str, settings=None, **options):
+    defaults, table = session_options(settings or {}), [TableOption(option, value, "the.property")]
+    return parse_options({"path": "/t", **options}, streaming=True, defaults=defaults, table=table)
+
+
+def test_what_the_table_asks_for_comes_after_the_writes_own_and_before_the_session():
+    session = {"spark.sql.parquet.compression.codec": "gzip", "spark.lakecommit.targetFileSize": "2m"}
+    assert asked("compression", "SNAPPY", session).compression == "snappy"
+    assert asked("targetFileSize", "256mb", session).target_file_size_bytes == 256 * 2**20
+    assert asked("compression", "snappy", session).target_file_size_bytes == 2 * 2**20
+    assert asked("compression", "snappy", session, COMPRESSION="none").compression == "none"
+
+
+def test_what_the_table_asks_for_and_cannot_get_is_refused_by_its_property():
+    with pytest.raises(InvalidInput, match=r"property the.property is 'brotli', but option compression.*zstd, snappy"):
+        asked("compression", "brotli")
+    assert asked("compression", "brotli", compression="zstd").compression == "zstd"
+    with pytest.raises(InvalidInput, match=r"the table has the property the.property, and option optimizeWrite is not"):
+        asked("optimizeWrite", "true")
+    asked("optimizeWrite", "False")
+
+
+def test_what_is_not_available_may_be_switched_off_by_whoever_comes_first():
+    asked("optimizeWrite", "true", {"spark.databricks.delta.optimizeWrite.enabled": "false"})
+    asked("autoCompact", "true", autoCompact="false")
+    parsed({"spark.databricks.delta.autoCompact.enabled": "true"}, autoCompact="false")
+    with pytest.raises(InvalidInput, match="option optimizeWrite is not available"):
+        parsed({"spark.databricks.delta.optimizeWrite.enabled": "false"}, optimizeWrite="true")

@@ -36,7 +36,11 @@ def test_names_are_ordered_by_epoch(epochs):
     assert [layout.seal_path(query, e) for e in sorted(epochs)] == sorted(layout.seal_path(query, e) for e in epochs)
 
 
-@given(attempts, st.integers(0, 10**6), st.sampled_from(["", "region=EU/", "a=%2F/b=..%2F../", "_hidden=1/.x=2/"]))
+@given(
+    attempts,
+    st.integers(0, 10**6),
+    st.sampled_from(["", "region=EU/", "a=%2F/b=..%2F../", "_hidden=1/.x=2/", "aZ/", "0/"]),
+)
 def test_own_data_files_pass(attempt, number, directory):
     layout.check_data_path(directory + layout.data_file_name(attempt, number), attempt)
 
@@ -57,7 +61,9 @@ def test_files_of_another_attempt_do_not_pass(one, other):
         "a=1//" + layout.data_file_name(ATTEMPT, 0),
         "a=1/../b=2/" + layout.data_file_name(ATTEMPT, 0),
         "_delta_log/" + layout.data_file_name(ATTEMPT, 0),
-        "plain/" + layout.data_file_name(ATTEMPT, 0),
+        "plain-/" + layout.data_file_name(ATTEMPT, 0),
+        "aZ/0/" + layout.data_file_name(ATTEMPT, 0),
+        "a=1/aZ/" + layout.data_file_name(ATTEMPT, 0),
         "_delta_log/00000000000000000000.json",
         layout.data_file_name(ATTEMPT, 0) + "/x.parquet",
         layout.data_file_name(ATTEMPT, 0).replace("-0.parquet", "-00.parquet"),

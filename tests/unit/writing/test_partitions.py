@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import re
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -148,3 +150,14 @@ def test_every_row_is_in_the_file_of_its_values(
     names = {"0.0": "0.0", "-0.0": "-0.0", "nan": "NaN", "None": None}
     assert found == {number: (s or None, names[str(f)], str(d)) for number, (s, f, d) in enumerate(rows)}
     assert len(set(found.values())) == len(files)
+
+
+def test_files_with_a_random_prefix_are_in_no_directory_of_their_values() -> None:
+    batch = pa.RecordBatch.from_pydict({"day": ["a", "b"] * 50, "id": list(range(100))})
+    plan = replace(plan_of([column("day", "string"), column("id", "long")], ["day"]), random_prefix=3)
+    files = encode_all([batch], plan, WriterSettings(max_records_per_file=1))
+    prefixes = [file.path.split("/")[0] for file in files]
+    assert all(re.fullmatch("[A-Za-z0-9]{3}/[^/]+[.]parquet", file.path) for file in files)
+    assert len(set(prefixes)) > 90
+    assert len({prefix[0].lower() for prefix in prefixes}) > 15
+    assert {file.partition_values["day"] for file in files} == {"a", "b"}

@@ -71,7 +71,6 @@ _REFUSED: Mapping[str, str] = {
     "delta.enableVariantShredding": "variantShredding",
     "delta.universalFormat.enabledFormats": "universal format",
     "delta.writePartitionColumnsToParquet": "materialized partition columns",
-    "delta.randomizeFilePrefixes": "random file prefixes",
     SYMLINK_MANIFESTS: "symlink manifests",
 }
 

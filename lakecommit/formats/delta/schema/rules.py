@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakecommit.expressions.binding import bind
 from lakecommit.expressions.bound import Session
@@ -87,11 +87,8 @@ def default_problem(field: Field) -> str | None:
 def with_rules(plan: WritePlan, rules: Rules, data: Struct, table: Struct) -> WritePlan:
     """The plan for rows of `data`: what is generated is computed if the data does not have it, and else checked."""
     given = {field.name for field in data.fields}
-    return WritePlan(
-        plan.schema,
-        plan.partition_columns,
-        plan.stats_columns,
-        plan.table_id,
+    return replace(
+        plan,
         checks=(*rules.checks, *(_given(each) for each in rules.generated if each.column in given)),
         computed=tuple(each for each in rules.generated if each.column not in given),
         defaults=tuple(

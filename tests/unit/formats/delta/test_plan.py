@@ -453,3 +453,36 @@ def test_numbers_of_other_types(data: str, table: str, batch: bool, stream: bool
         else:
             with pytest.raises(SchemaMismatch, match=r"column c is .* in the table: cast it"):
                 delta_on(FakeStore()).plan(state, schema, None, casts=casts)
+
+
+def asked(**properties: str) -> WritePlan:
+    configuration = {f"delta.{key.replace('_', '.')}": value for key, value in properties.items()}
+    return delta_on(FakeStore()).plan(state_of(*TABLE, configuration=configuration), schema_of(*TABLE), None)
+
+
+def test_a_plan_says_what_the_table_asks_of_its_files() -> None:
+    plan = asked(targetFileSize="256mb", parquet_compression_codec="SNAPPY", autoOptimize_optimizeWrite="true")
+    assert [(each.name, each.value, each.property) for each in plan.options] == [
+        ("targetFileSize", "256mb", "delta.targetFileSize"),
+        ("compression", "SNAPPY", "delta.parquet.compression.codec"),
+        ("optimizeWrite", "true", "delta.autoOptimize.optimizeWrite"),
+    ]
+    assert WritePlan.from_json(plan.to_json()) == plan
+    (option,) = asked(autoOptimize="True", autoOptimize_autoCompact="false").options
+    assert (option.value, option.property) == ("true", "delta.autoOptimize")
+    (option,) = asked(autoOptimize="false", autoOptimize_autoCompact="false").options
+    assert (option.value, option.property) == ("false", "delta.autoOptimize.autoCompact")
+    assert asked().options == ()
+
+
+def test_a_plan_says_whether_names_of_files_are_random() -> None:
+    assert asked(randomPrefixLength="5").random_prefix == 0
+    assert asked(randomizeFilePrefixes="true").random_prefix == 2
+    assert asked(randomizeFilePrefixes="true", randomPrefixLength="5").random_prefix == 5
+    assert asked(randomizeFilePrefixes="true", randomPrefixLength="5000").random_prefix == 32
+
+
+def test_a_new_table_is_written_as_its_properties_ask() -> None:
+    given = {"delta.randomizefileprefixes": "true", "delta.parquet.compression.codec": "gzip"}
+    plan = delta_on(FakeStore()).plan(None, schema_of(*TABLE), None, given)
+    assert (plan.random_prefix, [each.value for each in plan.options]) == (2, ["gzip"])
