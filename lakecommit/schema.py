@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 PRIMITIVES = frozenset(
@@ -68,7 +68,18 @@ class Map:
     value_contains_null: bool
 
 
-DataType = Primitive | Struct | Array | Map
+@dataclass(frozen=True, slots=True)
+class UserDefined:
+    """A type of somebody's own, known by its class. Files hold its values as `stored`; `text` is its JSON."""
+
+    name: str
+    stored: DataType
+    text: str = field(compare=False)
+
+
+DataType = Primitive | Struct | Array | Map | UserDefined
+
+_VARIANT = Struct((Field("value", Primitive("binary"), False), Field("metadata", Primitive("binary"), False)))
 
 
 def parse(text: str) -> Struct:
@@ -83,6 +94,11 @@ def to_json(schema: Struct) -> str:
     return json.dumps(_dump(schema), separators=(",", ":"))
 
 
+def as_stored(schema: Struct) -> Struct:
+    """The schema as files have it: with types of their own, and variants, as what they are made of."""
+    return Struct(tuple(replace(each, type=_stored(each.type)) for each in schema.fields))
+
+
 def describe(data_type: DataType) -> str:
     """The type as SQL users write it: bigint, array<string>, struct<a:int>."""
     match data_type:
@@ -94,6 +110,23 @@ def describe(data_type: DataType) -> str:
             return f"array<{describe(element)}>"
         case Map(key, value, _):
             return f"map<{describe(key)},{describe(value)}>"
+        case UserDefined(name):
+            return name.rsplit(".", 1)[-1]
+
+
+def _stored(data_type: DataType) -> DataType:
+    match data_type:
+        case Primitive("variant"):
+            return _VARIANT
+        case Struct():
+            return as_stored(data_type)
+        case Array(element, contains_null):
+            return Array(_stored(element), contains_null)
+        case Map(key, value, contains_null):
+            return Map(_stored(key), _stored(value), contains_null)
+        case UserDefined(_, stored):
+            return _stored(stored)
+    return data_type
 
 
 def _parse(node: Any) -> DataType:
@@ -111,6 +144,8 @@ def _parse(node: Any) -> DataType:
             return Array(_parse(node["elementType"]), bool(node["containsNull"]))
         case "map":
             return Map(_parse(node["keyType"]), _parse(node["valueType"]), bool(node["valueContainsNull"]))
+        case "udt":
+            return UserDefined(str(node.get("class") or node.get("pyClass")), _parse(node["sqlType"]), json.dumps(node))
         case other:
             return Primitive(str(other))
 
@@ -136,3 +171,5 @@ def _dump(data_type: DataType) -> Any:
                 "valueType": _dump(value),
                 "valueContainsNull": value_contains_null,
             }
+        case UserDefined():
+            return json.loads(data_type.text)

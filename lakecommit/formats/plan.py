@@ -35,6 +35,16 @@ class TableOption:
 
 
 @dataclass(frozen=True, slots=True)
+class MaxLength:
+    """How many characters a string may have. `path` are physical names from a column down; `element`, `key` and
+    `value` stand for these parts of arrays and maps. `type` is what people call it."""
+
+    path: tuple[str, ...]
+    characters: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class WritePlan:
     """What a task must know to write files that fit the table.
 
@@ -44,7 +54,7 @@ class WritePlan:
     with `defaults`, which are literals, are filled in.
 
     `options` are those that the table sets. With a `random_prefix` files are not in directories of their partition
-    values, but in ones whose names are that many characters of no meaning.
+    values, but in ones whose names are that many characters of no meaning. No string is longer than `lengths` say.
     """
 
     schema: str
@@ -56,6 +66,7 @@ class WritePlan:
     defaults: tuple[Computed, ...] = ()
     options: tuple[TableOption, ...] = ()
     random_prefix: int = 0
+    lengths: tuple[MaxLength, ...] = ()
 
     @property
     def has_expressions(self) -> bool:
@@ -64,7 +75,7 @@ class WritePlan:
     def to_json(self) -> str:
         """Every manifest has it, so that what most tables do not have is left out."""
         fields = asdict(self)
-        for name in ("checks", "computed", "defaults", "options", "random_prefix"):
+        for name in ("checks", "computed", "defaults", "options", "random_prefix", "lengths"):
             if not fields[name]:
                 del fields[name]
         return json.dumps(fields, separators=(",", ":"), sort_keys=True)
@@ -82,4 +93,7 @@ class WritePlan:
             defaults=tuple(Computed(**each) for each in fields.get("defaults", ())),
             options=tuple(TableOption(**each) for each in fields.get("options", ())),
             random_prefix=fields.get("random_prefix", 0),
+            lengths=tuple(
+                MaxLength(tuple(each["path"]), each["characters"], each["type"]) for each in fields.get("lengths", ())
+            ),
         )

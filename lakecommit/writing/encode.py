@@ -12,6 +12,7 @@ from lakecommit.formats.plan import WritePlan
 from lakecommit.schema import Field
 from lakecommit.watermark import check_event_time_column
 from lakecommit.writing.columns import arrow_field, conform, spelled
+from lakecommit.writing.lengths import check_lengths
 from lakecommit.writing.parquet_file import Body, EventTimes, RowSink
 from lakecommit.writing.partitions import (
     PartitionKey,
@@ -67,10 +68,11 @@ def encode(
 
 class _Encoder:
     def __init__(self, plan: WritePlan, settings: WriterSettings, name: Callable[[int], str]) -> None:
-        columns = {field.name: field for field in schemas.parse(plan.schema).fields}
+        columns = {field.name: field for field in schemas.as_stored(schemas.parse(plan.schema)).fields}
         self._settings = settings
         self._name = name
         self._random_prefix = plan.random_prefix
+        self._lengths = plan.lengths
         self._partition_fields = tuple(check_partition_column(columns[name]) for name in plan.partition_columns)
         data_fields = tuple(field for field in columns.values() if field.name not in plan.partition_columns)
         # Partition columns come last, so that what a file holds is a prefix of what is conformed.
@@ -132,6 +134,7 @@ class _Encoder:
         given = self._rules.completed(chunk)
         chunk = conform(given, self._fields, self._schema)
         self._rules.check(chunk, zone_of(given.schema))
+        check_lengths(chunk, self._fields, self._lengths)
         if not self._partition_fields:
             yield from self._rows_to(self._sink(()), chunk)
             return

@@ -31,7 +31,7 @@ _COUNT_ONLY = frozenset({"binary", "boolean"})
 class Leaf:
     """A column to keep statistics of: its physical path, its type, its place among the Parquet file's columns.
 
-    `column` is None for a list or map: it has no Parquet column of its own.
+    `column` is None for what has no Parquet column of its own: a list or map, and a value that is stored as a struct.
     """
 
     path: Path
@@ -47,7 +47,7 @@ def stats_leaves(fields: Iterable[Field], stats_columns: Iterable[str]) -> tuple
     """The leaves among a file's `fields` (in the file's order) that `stats_columns` (dotted physical paths) name."""
     wanted = frozenset(stats_columns)
     leaves, column = [], 0
-    for path, data_type, width in _walk(fields, ()):
+    for path, data_type, width in _walk(fields, (), wanted):
         if ".".join(path) in wanted:
             leaves.append(Leaf(path, data_type, column if isinstance(data_type, Primitive) else None))
         column += width
@@ -230,12 +230,17 @@ def _decimal_text(unscaled: int, scale: int) -> str:
     return f"{'-' if unscaled < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
 
 
-def _walk(fields: Iterable[Field], prefix: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DataType, int]]:
-    """Every leaf outside of lists and maps, and every list and map, with the number of Parquet columns it takes."""
+def _walk(
+    fields: Iterable[Field], prefix: Path, wanted: frozenset[str]
+) -> Iterator[tuple[tuple[str, ...], DataType, int]]:
+    """Every leaf outside of lists and maps, and every list and map, with the number of Parquet columns it takes.
+
+    A struct that is itself `wanted` is one value to the table.
+    """
     for field in fields:
         path = (*prefix, field.physical_name)
-        if isinstance(field.type, Struct):
-            yield from _walk(field.type.fields, path)
+        if isinstance(field.type, Struct) and ".".join(path) not in wanted:
+            yield from _walk(field.type.fields, path, wanted)
         else:
             yield path, field.type, _width(field.type)
 

@@ -37,6 +37,7 @@ from lakecommit.formats.delta.log.tail import list_tags, read_holding, removed_s
 from lakecommit.formats.delta.schema.asked import asked_of
 from lakecommit.formats.delta.schema.changes import breaking_changes
 from lakecommit.formats.delta.schema.fit import mismatches, spelled, written_schema
+from lakecommit.formats.delta.schema.lengths import char_columns, max_lengths, unheeded_lengths
 from lakecommit.formats.delta.schema.mapping import strip
 from lakecommit.formats.delta.schema.protocol import (
     assigns_row_ids,
@@ -163,7 +164,8 @@ class DeltaFormat:
             _, metadata = new_table(schema, partition_columns or (), properties, self._new_id)
             partitions, fields = metadata.partition_columns, parse(metadata.schema_string)
             columns = stats_columns(fields, partitions, metadata.configuration, ())
-            return asked_of(WritePlan(metadata.schema_string, partitions, columns, None), metadata.configuration)
+            plan = WritePlan(metadata.schema_string, partitions, columns, None, lengths=max_lengths(fields))
+            return asked_of(plan, metadata.configuration)
         state = of_delta(state)
         self._refuse_unsupported(state)
         if replaces_schema:
@@ -194,7 +196,13 @@ class DeltaFormat:
     def check_scope(self, state: TableState | None, plan: WritePlan, scope: Scope) -> None:
         if state is not None:
             check_replaceable(of_delta(state).metadata, self._store.location)
-        check_scope(parse(plan.schema), plan.partition_columns, scope)
+        schema = parse(plan.schema)
+        if scope.where is not None and (padded := char_columns(schema) & {*map(str.lower, plan.partition_columns)}):
+            raise InvalidInput(
+                f"replaceWhere is not evaluated on partition columns of the type char ({', '.join(sorted(padded))}), "
+                "which Spark pads; use delta-spark for this write"
+            )
+        check_scope(schema, plan.partition_columns, scope)
 
     def check(self, state: TableState, plan: WritePlan, accepted_id: str | None = None) -> None:
         state = of_delta(state)
@@ -209,6 +217,7 @@ class DeltaFormat:
             widening = bool(features_of(state.protocol) & {"typeWidening", "typeWidening-preview"})
             by_id = column_mapping_mode(state.protocol, state.metadata) == "id"
             problems += breaking_changes(parse(plan.schema), parse(current.schema), widening=widening, by_id=by_id)
+            problems += unheeded_lengths(plan, current)
         clustering = {".".join(path) for path in state.clustering_columns}
         if missing := sorted(clustering - set(plan.stats_columns)):
             problems.append(f"clustering columns without statistics: {', '.join(missing)}")
@@ -334,7 +343,8 @@ class DeltaFormat:
             schema = metadata.schema_string if written == table else to_json(written)
         partitions = metadata.partition_columns
         columns = stats_columns(table, partitions, metadata.configuration, state.clustering_columns)
-        return asked_of(WritePlan(schema, partitions, columns, metadata.id), metadata.configuration)
+        plan = WritePlan(schema, partitions, columns, metadata.id, lengths=max_lengths(written))
+        return asked_of(plan, metadata.configuration)
 
     def _rules_of(self, state: DeltaState) -> Rules:
         if self._rules is None or self._rules[0] is not state.metadata:

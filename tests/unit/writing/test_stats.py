@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakecommit.schema import Array, Map, Primitive, Struct
+from lakecommit.schema import Array, Map, Primitive, Struct, parse
 from lakecommit.writing.settings import WriterSettings
-from tests.unit.writing.tools import column, encode_all, plan_of, stats_of
+from tests.unit.writing.tools import column, encode_all, plan_of, read, stats_of
 
 NAN, INF = float("nan"), float("inf")
 LAST = "\U0010ffff"
@@ -184,3 +184,25 @@ def test_no_moment_is_outside(values: list[int]) -> None:
     }
     assert bounds["low"] is None or bounds["low"] <= min(values)
     assert bounds["high"] is None or bounds["high"] >= max(values)
+
+
+POINT = """{"type": "struct", "fields": [{"name": "p", "nullable": true, "type": {"type": "udt", "class": "a.Point",
+    "sqlType": {"type": "struct", "fields": [{"name": "x", "type": "double", "nullable": false}]}}}]}"""
+
+
+def test_values_that_are_stored_as_structs_are_counted_as_one() -> None:
+    fields = [
+        column("p", parse(POINT).fields[0].type),
+        column("s", Struct((column("v", "variant"),))),
+        column("n", "long"),
+    ]
+    variant = {"value": b"\x00", "metadata": b"\x01\x00\x00"}
+    rows = {"p": [{"x": 1.0}, None, {"x": 2.0}], "s": [None, {"v": None}, {"v": variant}], "n": [1, 2, 3]}
+    (file,) = encode_all([pa.RecordBatch.from_pydict(rows)], plan_of(fields, stats_columns=["p", "s.v", "n"]))
+    assert read(file).to_pydict() == rows
+    assert stats_of(file) == {
+        "numRecords": 3,
+        "minValues": {"n": 1},
+        "maxValues": {"n": 3},
+        "nullCount": {"p": 1, "s": {"v": 2}, "n": 0},
+    }

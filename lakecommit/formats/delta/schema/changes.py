@@ -8,7 +8,7 @@ from lakecommit.formats.delta.schema.fields import all_fields
 from lakecommit.formats.delta.schema.fit import same_type
 from lakecommit.formats.delta.schema.rules import CURRENT_DEFAULT
 from lakecommit.formats.delta.schema.widening import may_become
-from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
+from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, UserDefined, describe
 
 
 def breaking_changes(written: Struct, table: Struct, *, widening: bool, by_id: bool) -> list[str]:
@@ -60,6 +60,8 @@ def _types(written: DataType, table: DataType, path: str, widening: bool) -> Ite
         case Primitive(name), Primitive(table_name) if same_type(name, table_name) or (
             widening and may_become(name, table_name)
         ):
+            pass
+        case UserDefined(), UserDefined() if written == table:
             pass
         case _:
             yield f"column {path} was {describe(written)} and is {describe(table)}"

@@ -13,7 +13,7 @@ from lakecommit.errors import SchemaMismatch
 from lakecommit.formats.delta.schema.fields import leaf_types
 from lakecommit.formats.delta.schema.fit import same_type, table_schema
 from lakecommit.formats.delta.schema.widening import becomes_unasked
-from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
+from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, UserDefined, describe
 
 _TYPE_CHANGES = "delta.typeChanges"
 
@@ -78,6 +78,8 @@ class _Merge:
                 keys = self._type(key, given_key, f"{path}.key", _join(within, "key"), changes)
                 values = self._type(value, given_value, f"{path}.value", _join(within, "value"), changes)
                 return Map(keys, values, contains_null)
+            case UserDefined(), UserDefined() if table == data:
+                return table
             case Primitive(old), Primitive(new) if same_type(old, new) or new == "void" or becomes_unasked(new, old):
                 return table
             case Primitive(old), Primitive(new) if becomes_unasked(old, new):

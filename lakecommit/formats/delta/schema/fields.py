@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct
+from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, UserDefined
 
 
 def all_fields(data_type: DataType, prefix: str = "") -> Iterator[tuple[str, Field]]:
@@ -32,6 +32,8 @@ def own_types(data_type: DataType) -> Iterator[str]:
         case Map(key, value, _):
             yield from own_types(key)
             yield from own_types(value)
+        case UserDefined(_, stored):
+            yield from own_types(stored)
 
 
 def leaf_types(data_type: DataType) -> Iterator[str]:

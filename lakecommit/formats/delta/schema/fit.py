@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from lakecommit.formats.delta.schema.fields import own_types
+from lakecommit.formats.delta.schema.lengths import kept_note
 from lakecommit.formats.delta.schema.rules import CURRENT_DEFAULT, default_problem, is_generated
-from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, describe
+from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, UserDefined, describe
 
 ILLEGAL_CHARACTERS = " ,;{}()\n\t="
 
@@ -26,6 +27,7 @@ _WRITABLE = frozenset(
         "string",
         "timestamp",
         "timestamp_ntz",
+        "variant",
     }
 )
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
@@ -99,9 +101,11 @@ def table_schema(data: Struct) -> Struct:
     """The schema of a new table for rows of `data`.
 
     All fields are nullable, as Delta makes them for a DataFrame: its nullability says what one query can prove, not
-    what the table should demand. Of the metadata only the user's own stays, such as comments.
+    what the table should demand. Of the metadata only the user's own stays, such as comments, and how long strings may
+    be.
     """
-    return Struct(tuple(_table_field(field) for field in data.fields))
+    fields = ((_table_field(field), kept_note(field)) for field in data.fields)
+    return Struct(tuple(replace(field, metadata={**field.metadata, **note}) for field, note in fields))
 
 
 def same_type(left: str, right: str) -> bool:
@@ -176,6 +180,8 @@ def _compare_types(data: DataType, table: DataType, path: str, casts: bool) -> I
             yield from _compare_types(value, table_value, path + ".value", casts)
         case Primitive("void"), _:
             pass
+        case UserDefined(), UserDefined() if data == table:
+            pass
         case Primitive(name), Primitive(table_name) if same_type(name, table_name) or _becomes(name, table_name, casts):
             pass
         case _:
@@ -248,7 +254,7 @@ def _partition_problems(data: Struct, partition_columns: list[str]) -> Iterator[
     for name in partition_columns:
         if name not in fields:
             yield f"partition column {name} is not among the columns {', '.join(fields)}: check partitionBy"
-        elif not isinstance(fields[name].type, Primitive):
+        elif not isinstance(fields[name].type, Primitive) or fields[name].type == Primitive("variant"):
             yield f"partition column {name} is {describe(fields[name].type)}: partition by a plain value instead"
     if len(set(partition_columns)) < len(partition_columns):
         yield f"partitionBy names a column twice: {', '.join(partition_columns)}"
@@ -267,6 +273,8 @@ def _structs(data_type: DataType, prefix: str) -> Iterator[tuple[str, Struct]]:
         case Map(key, value, _):
             yield from _structs(key, prefix + "key.")
             yield from _structs(value, prefix + "value.")
+        case UserDefined(_, stored):
+            yield from _structs(stored, prefix)
 
 
 def _is_storable(data_type: DataType) -> bool:
@@ -281,6 +289,8 @@ def _is_storable(data_type: DataType) -> bool:
             return _is_storable(element)
         case Map(key, value, _):
             return _is_storable(key) and _is_storable(value)
+        case UserDefined(_, stored):
+            return _is_storable(stored)
         case Primitive(name):
             return _is_writable(name)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from lakecommit.errors import UnsupportedTable
 from lakecommit.formats.delta.schema.fields import all_fields
+from lakecommit.formats.delta.schema.lengths import RAW_TYPE, length_problems
 from lakecommit.formats.delta.schema.rules import rule_problems
 from lakecommit.formats.delta.state import DeltaProtocol, Metadata
 from lakecommit.schema import parse
@@ -88,7 +89,6 @@ _REFUSED: Mapping[str, str] = {
 # Column metadata that asks a writer for something which is not done here, with the feature's name and the remedy.
 _COLUMN_RULES: tuple[tuple[str, str, str], ...] = (
     ("delta.identity.start", "identityColumns", "identity values are not generated here; use delta-spark"),
-    ("__CHAR_VARCHAR_TYPE_STRING", "char/varchar", "lengths are not enforced here; change the column to string"),
     ("__COLLATIONS", "collations", "statistics are not ordered by a collation; use delta-spark"),
 )
 
@@ -151,8 +151,12 @@ def _reasons(protocol: DeltaProtocol, metadata: Metadata) -> Iterator[str]:
         )
     schema = parse(metadata.schema_string)
     yield from rule_problems(metadata, schema)
+    if columns := length_problems(schema):
+        yield (
+            f"the table has char/varchar (column {', '.join(columns)}), whose lengths cannot be told from "
+            f"{RAW_TYPE}; change the column to string, or use delta-spark"
+        )
     fields = list(all_fields(schema))
     for key, name, why in _COLUMN_RULES:
-        columns = [path for path, field in fields if field.metadata.get(key) is not None]
-        if columns:
+        if columns := [path for path, field in fields if field.metadata.get(key) is not None]:
             yield f"the table has {name} (column {', '.join(columns)}): {why}"

@@ -14,9 +14,11 @@ from lakecommit.expressions.bound import Session
 from lakecommit.expressions.constants import literal_value
 from lakecommit.expressions.errors import Unsupported
 from lakecommit.expressions.parser import parse as parse_expression
+from lakecommit.expressions.syntax import references
 from lakecommit.expressions.tokens import quoted
 from lakecommit.expressions.types import BOOLEAN
 from lakecommit.formats.delta.schema.fields import all_fields
+from lakecommit.formats.delta.schema.lengths import char_columns
 from lakecommit.formats.delta.state import Metadata
 from lakecommit.formats.plan import Check, Computed, WritePlan
 from lakecommit.schema import DataType, Field, Primitive, Struct, describe
@@ -130,9 +132,13 @@ def _invariant(text: str) -> str:
 
 
 def _not_evaluated(text: str, schema: Struct, to: DataType) -> str | None:
+    padded = char_columns(schema)
     try:
+        expression = parse_expression(text)
+        if any(reference.parts[0].lower() in padded for reference in references(expression)):
+            return "it has a column of the type char, which Spark pads"
         for session in _SESSIONS:
-            found = bind(parse_expression(text), schema, session).type
+            found = bind(expression, schema, session).type
             if found != to:
                 return f"it is {describe(found)}, and not {describe(to)}"
     except Unsupported as unsupported:

@@ -23,6 +23,7 @@ _LEGACY: Mapping[str, tuple[int, int]] = {
     "columnMapping": (2, 5),
     "identityColumns": (1, 6),
 }
+_TYPE_FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 
 
 def new_table(
@@ -72,4 +73,10 @@ def _lowest_protocol(features: frozenset[str]) -> DeltaProtocol:
 
 
 def _features(settings: TableProperties, schema: Struct) -> frozenset[str]:
-    return settings.features | ({"timestampNtz"} if "timestamp_ntz" in leaf_types(schema) else set())
+    return settings.features | features_of_types(schema)
+
+
+def features_of_types(schema: Struct) -> frozenset[str]:
+    """The features that the types of a schema need."""
+    types = set(leaf_types(schema))
+    return frozenset(feature for name, feature in _TYPE_FEATURES.items() if name in types)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from lakecommit.errors import SchemaMismatch
 from lakecommit.formats.change import Change
 from lakecommit.formats.delta.schema.evolution import merged
-from lakecommit.formats.delta.schema.fields import all_fields, leaf_types
+from lakecommit.formats.delta.schema.fields import all_fields
 from lakecommit.formats.delta.schema.fit import new_table_problems
 from lakecommit.formats.delta.schema.mapping import assign_missing, strip
 from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of
 from lakecommit.formats.delta.state import DeltaState, Metadata
-from lakecommit.formats.delta.write.creation import new_schema
+from lakecommit.formats.delta.write.creation import features_of_types, new_schema
 from lakecommit.formats.plan import WritePlan
 from lakecommit.schema import Field, Struct, parse, to_json
 
@@ -92,11 +92,13 @@ def _kept(field: Field, before: Field | None) -> Field:
 def _described(
     state: DeltaState, schema: Struct, partition_columns: tuple[str, ...], configuration: Mapping[str, str]
 ) -> DeltaEvolution:
-    if "timestamp_ntz" in leaf_types(schema) and "timestampNtz" not in features_of(state.protocol):
+    features = features_of(state.protocol)
+    if missing := sorted(name for name in features_of_types(schema) if not features & {name, f"{name}-preview"}):
         # A feature keeps older readers out: that is for the table's owner to say.
+        enabling = ", ".join(f"'delta.feature.{name}'='supported'" for name in missing)
         raise SchemaMismatch(
-            "columns of type timestamp_ntz need a feature that the table does not have; enable it with ALTER TABLE … "
-            "SET TBLPROPERTIES ('delta.feature.timestampNtz'='supported'), or cast them to timestamp"
+            "columns have types that need features which the table does not have; enable them with ALTER TABLE … SET "
+            f"TBLPROPERTIES ({enabling}), or cast the columns"
         )
     return DeltaEvolution(
         replace(

@@ -151,7 +151,7 @@ def test_in_commit_timestamp_of_version_zero() -> None:
             (),
             "a has the type void.*b has the type",
         ),
-        (schema_of(field("v", "variant")), (), "v has the type variant"),
+        (schema_of(field("v", "variant"), field("id")), ("v",), "partition column v is variant"),
         (schema_of(field("d", "decimal(40,2)")), (), r"decimal\(40,2\)"),
         (schema_of(field("s", "string", __COLLATIONS={"s": "icu.de"})), (), "collation"),
         (SCHEMA, ("nope",), "nope is not among the columns id, region"),

@@ -181,7 +181,7 @@ def test_columns_that_no_table_could_have(new: dict[str, Any], said: str) -> Non
 
 def test_a_feature_that_keeps_readers_out_is_for_the_owner_to_enable() -> None:
     data = schema_of(field("s", struct(field("at", array_of("timestamp_ntz")))))
-    with pytest.raises(SchemaMismatch, match=r"'delta.feature.timestampNtz'='supported'\), or cast them"):
+    with pytest.raises(SchemaMismatch, match=r"'delta.feature.timestampNtz'='supported'\), or cast the columns"):
         evolve(schema_of(field("id")), data)
     _, state = evolve(schema_of(field("id")), data, protocol=table_features(reader=["timestampNtz"]))
     assert [each["name"] for each in fields_of(state)] == ["id", "s"]

@@ -107,8 +107,15 @@ def test_a_newer_protocol_is_refused(versions: tuple[int, int]) -> None:
         ),
         (metadata(schema_of(field("a", **{"delta.identity.start": 1}))), r"identityColumns \(column a\)"),
         (
-            metadata(schema_of(field("a", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(3)"))),
-            r"char/varchar \(column a\)",
+            metadata(schema_of(field("a", "string", __CHAR_VARCHAR_TYPE_STRING="array<varchar(3)>"))),
+            r"char/varchar \(column a\), whose lengths cannot be told",
+        ),
+        (
+            metadata(
+                schema_of(field("a", "string", __CHAR_VARCHAR_TYPE_STRING="char(3)")),
+                configuration={"delta.constraints.c": "A = 'x'"},
+            ),
+            r"checkConstraints \(c: A = 'x'\).*it has a column of the type char",
         ),
         (metadata(schema_of(field("a", "string", __COLLATIONS={}))), r"collations \(column a\)"),
         (
