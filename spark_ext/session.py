@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -19,6 +20,7 @@ from lakecommit.service.wire import Request, Verb
 from lakecommit.spark_ext.offsets import entries, epoch_offsets
 from lakecommit.spark_ext.plans import batch_reads, stream_reads
 from lakecommit.state.codec import decode_report
+from lakecommit.storage import hadoop
 
 
 class SparkSessions:
@@ -139,8 +141,13 @@ class SparkSessions:
 
 
 def settings_of(spark: SparkSession) -> Mapping[str, str]:
-    """What the session sets, as options."""
-    return session_options(entries(spark._jsparkSession.conf().getAll()))
+    """What the session sets, as options; of Hadoop's settings all that Spark itself would use."""
+    jvm: Any = spark._jvm
+    session = spark._jsparkSession
+    found = session.sessionState().newHadoopConf().getPropsWithPrefix(hadoop.PREFIX)
+    of_hadoop = entries(jvm.scala.jdk.javaapi.CollectionConverters.asScala(found))
+    settings = {hadoop.PREFIX + key: value for key, value in of_hadoop.items()}
+    return session_options(settings | entries(session.conf().getAll()))
 
 
 def _query_of(request: Request) -> QueryId | None:

@@ -56,6 +56,15 @@ def _tail() -> Iterable[str]:
         yield from ("", each.page)
     yield from (
         "",
+        "Of Hadoop's settings of S3 those that are plain are taken over, from the options of a write and, with",
+        "`lakecommit.register`, from its session: `fs.s3a.access.key`, `fs.s3a.secret.key`, `fs.s3a.session.token`,",
+        "`fs.s3a.aws.credentials.provider` (if it is the one for these, or for nobody), `fs.s3a.endpoint`,",
+        "`fs.s3a.endpoint.region`, `fs.s3a.connection.ssl.enabled`, `fs.s3a.path.style.access` and",
+        "`fs.s3a.requester.pays.enabled`, also of one bucket (`fs.s3a.bucket.<bucket>.…`). `store.*` options come",
+        "first. Where a role, encryption or a proxy is set there, the error names the `store.*` option that is needed.",
+    )
+    yield from (
+        "",
         "Spark shows the options of a write in query plans and event logs, and hides only values whose names look",
         "secret to it (`spark.redaction.regex`). Credentials are safer in the environment than in `store.*` options.",
         "",

@@ -17,6 +17,8 @@ from lakecommit.formats.settings import FormatSettings
 from lakecommit.options.declarations import HARMLESS, LATER, PROCESS_DECLARATIONS, SESSION_PREFIX, SPARK, STORE, Options
 from lakecommit.options.declaring import Applies, Declaration, declarations_of
 from lakecommit.options.process import not_of_a_write
+from lakecommit.storage import hadoop
+from lakecommit.storage.location import parse_location
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 _Declared = Mapping[str, Declaration]
@@ -83,8 +85,11 @@ def parse(
     for each in declared.values():
         if each.missing is not None and each.name not in texts:
             raise InvalidInput(each.missing)
+    store = preset.store | given.store
     options = kind(
-        **values, table_properties=preset.properties | given.properties, store_options=preset.store | given.store
+        **values,
+        table_properties=preset.properties | given.properties,
+        store_options=_of_hadoop(preset.hadoop | given.hadoop, values["path"], store) | store,
     )
     table_format = registry.format_named(options.table_format)
     if not streaming and texts.keys().isdisjoint(table_format.session_settings.values()):
@@ -111,6 +116,7 @@ class _Sorted:
     store: dict[str, str] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
     later: dict[str, str] = field(default_factory=dict)
+    hadoop: dict[str, str] = field(default_factory=dict)
 
 
 def _sorted_out(raw: Mapping[str, str], declared: _Declared, prefix: str) -> _Sorted:
@@ -132,9 +138,28 @@ def _sorted_out(raw: Mapping[str, str], declared: _Declared, prefix: str) -> _So
             found.process[_PROCESS_BY_LOWER[key]] = text
         elif key in _LATER_BY_LOWER:
             found.later[_LATER_BY_LOWER[key]] = text
+        elif hadoop.counts(key):
+            found.hadoop[key] = text
+        elif key.startswith("fs."):
+            raise hadoop.refusal(key)
+        elif key.startswith("parquet."):
+            raise InvalidInput(f"option {prefix}{key} is a setting of Spark's Parquet writer; {_parquet(key)}")
         elif key not in _SPARK_BY_LOWER:
             raise _unknown(given, own, prefix)
     return found
+
+
+def _of_hadoop(settings: Mapping[str, str], path: str, store: Mapping[str, str]) -> dict[str, str]:
+    if not settings:
+        return {}
+    location, bucket, _ = parse_location(path)
+    return hadoop.s3_options(settings, bucket, store) if location == "s3" else {}
+
+
+def _parquet(key: str) -> str:
+    if key == "parquet.compression":
+        return "use the option compression instead"
+    return "leave it out: targetFileSize, maxRecordsPerFile and compression are what can be set of files"
 
 
 def _check_asked(declared: Declaration, asked: TableOption) -> None:

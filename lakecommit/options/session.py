@@ -6,10 +6,14 @@ from collections.abc import Mapping
 
 from lakecommit.formats import registry
 from lakecommit.options.declarations import SESSION_PREFIX
+from lakecommit.storage import hadoop
 
 
 def session_options(settings: Mapping[str, str]) -> dict[str, str]:
-    """By option: those that are set with `spark.lakecommit.<option>`, and what the formats' own writers would read."""
+    """By option: those that are set with `spark.lakecommit.<option>`, and what the formats' own writers would read.
+
+    Hadoop's settings of object stores are among these, under their own names.
+    """
     found: dict[str, str] = {}
     for each in map(registry.format_named, registry.NAMES):
         for key, value in settings.items():
@@ -17,6 +21,7 @@ def session_options(settings: Mapping[str, str]) -> dict[str, str]:
                 found[each.session_defaults[key]] = value
             elif key.startswith(each.property_defaults):
                 found[each.property_prefix + key.removeprefix(each.property_defaults)] = value
+    found |= {key: value for key, value in settings.items() if hadoop.counts(key)}
     own = {key.removeprefix(SESSION_PREFIX): text for key, text in settings.items() if key.startswith(SESSION_PREFIX)}
     # Names are matched in any case.
     asked = {key.lower() for key in own}
