@@ -27,7 +27,8 @@ class Partition:
     """Where some files of a snapshot lie. `values` are by column name, as Delta serializes them, None for null.
 
     `directory` is their real directory below the table, without a slash at its end: with column mapping it has other
-    names than the columns.
+    names than the columns. Where the table spreads its files by random prefixes, it is the one that they would have
+    without them.
     """
 
     values: Mapping[str, str | None]

@@ -12,11 +12,13 @@ from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.formats.plan import WritePlan
 from lakecommit.listening.api import CommittedSnapshot, Partition
 from lakecommit.listening.places import BEFORE_ALL
-from lakecommit.model import Epoch, Pending, QueryId, Seal, Totals
+from lakecommit.model import DataFile, Epoch, Pending, QueryId, Seal, Totals
 from lakecommit.progress.observer import Snapshot
 from lakecommit.restarting.replay import WINDOW_FILES
+from lakecommit.schema import Field
 from lakecommit.state.chain import Link, chained
 from lakecommit.state.stored import ManifestMissing, ReadState, find_seal, list_sealed_epochs, read_pending
+from lakecommit.writing.partitions import directory_of
 
 EPOCHS_PER_EVENT = 1000
 _BEGINNING = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -145,12 +147,30 @@ def _partitions(files: Iterable[Pending]) -> tuple[Partition, ...]:
     found: dict[str, Partition] = {}
     for pending in files:
         for file in pending.files:
-            directory = file.path.rpartition("/")[0]
+            directory = _directory(file, pending.plan)
             if directory and directory not in found:
                 names = _names(pending.plan or "")
                 values = {names.get(name, name): value for name, value in file.partition_values.items()}
                 found[directory] = Partition(values, directory)
     return tuple(found.values())
+
+
+def _directory(file: DataFile, plan: str | None) -> str:
+    """Of files with a random prefix the one that they would have without it."""
+    fields = None if plan is None else _spread(plan)
+    if fields is None:
+        return file.path.rpartition("/")[0]
+    return directory_of(fields, tuple(file.partition_values[field.physical_name] for field in fields)).rstrip("/")
+
+
+@lru_cache(maxsize=16)
+def _spread(plan: str) -> tuple[Field, ...] | None:
+    """The partition columns of a plan by which files are not in directories of their values; None where they are."""
+    found = WritePlan.from_json(plan)
+    if not found.random_prefix:
+        return None
+    columns = {field.name: field for field in schemas.parse(found.schema).fields}
+    return tuple(columns[name] for name in found.partition_columns)
 
 
 @lru_cache(maxsize=16)
