@@ -129,25 +129,25 @@ def measure(by: str, location: str, files: int, in_tail: int) -> Result:
 
 def opening_seconds(location: str) -> float:
     began = time.monotonic()
-    assert asyncio.run(_table(location).open()) is not None
+    assert asyncio.run(opened(location).open()) is not None
     return time.monotonic() - began
 
 
-def _table(location: str) -> DeltaFormat:
+def opened(location: str) -> DeltaFormat:
     store = open_store(location, {})
     return DeltaFormat(store, clock=SystemClock(), new_id=lambda: str(uuid.uuid4()), random=random.random)
 
 
 async def lay_out(location: str, files: int) -> None:
     """A table with so many files and no checkpoint."""
-    table = _table(location)
+    table = opened(location)
     state: TableState = await table.create(SCHEMA, ("region",), {})
     for epoch in range(files // FILES_PER_VERSION):
         state = await _append(table, state, epoch, FILES_PER_VERSION)
 
 
 async def go_on(location: str) -> None:
-    table = _table(location)
+    table = opened(location)
     state: TableState | None = await table.open()
     assert state is not None
     for epoch in range(TAIL_VERSIONS):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import pending, remembering, slow_table
+from benchmarks import overwriting, pending, remembering, slow_table
 from benchmarks.memory import MIB
 from benchmarks.places import Bench
 
@@ -43,6 +43,10 @@ def test_a_restart_with_300_000_pending_files_stays_within_its_memory_and_keeps_
     epochs = [epoch for epoch, _ in added]
     assert epochs == sorted(epochs)
     assert set(epochs) == set(range(300))
+
+
+def test_a_table_of_100_000_files_is_replaced_within_its_memory():
+    assert overwriting.run_with(100_000, checkpointed=True).peak_over_idle_bytes <= overwriting.BOUND_MB * 10**6
 
 
 def test_a_driver_does_not_grow_with_its_epochs_and_queries():

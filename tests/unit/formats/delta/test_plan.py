@@ -548,7 +548,7 @@ def test_conditions_on_partition_columns_that_spark_pads_are_refused() -> None:
     plan = delta.plan(state_of(*fields, partitions=["c"]), schema_of(*fields), None)
     with pytest.raises(InvalidInput, match=r"partition columns of the type char \(c\)"):
         delta.check_scope(None, plan, Scope(where="c = 'a'"))
-    delta.check_scope(plan, Scope(dynamic=True))
+    delta.check_scope(None, plan, Scope(dynamic=True))
 
 
 def udt(name: str, stored: Any, **more: Any) -> dict[str, Any]:
