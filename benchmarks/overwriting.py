@@ -3,8 +3,9 @@
     python -m benchmarks.overwriting [--files 100000 300000] [--json FILE]
 
 For each number, a Delta log with that many data files is laid out on local disk, which nobody reads: once in a
-checkpoint, as lakecommit keeps a log, and once in versions that no checkpoint covers. Then a process of its own opens the table, and replaces all of it with a write that has no rows. What is shown is by how much its resident
-set grows for that, at most, and the time that it takes.
+checkpoint, as lakecommit keeps a log, and once in versions that no checkpoint covers. Then a process of its own opens
+the table, and replaces all of it with a write that has no rows. What is shown is by how much its resident set grows for
+that, at most, and the time that it takes.
 """
 
 from __future__ import annotations
