@@ -17,7 +17,15 @@ from lakecommit.committing.changes import stream_change
 from lakecommit.committing.replacing import ReplacedTable
 from lakecommit.concurrency.backoff import Backoff, Bounds
 from lakecommit.concurrency.worker import Worker
-from lakecommit.errors import AccessDenied, CommitFailed, ConflictingWrite, LakecommitError, StoreError, TableMadeAnew
+from lakecommit.errors import (
+    AccessDenied,
+    CommitFailed,
+    ConflictingWrite,
+    LakecommitError,
+    SchemaMismatch,
+    StoreError,
+    TableMadeAnew,
+)
 from lakecommit.formats.base import Commit
 from lakecommit.formats.change import Change
 from lakecommit.model import QueryId, SealedEpoch
@@ -227,8 +235,9 @@ class Snapshots:
         for query in due:
             del self.held[query]
 
-    async def _fitting_parts(self) -> list[Part]:
-        """What each query adds to the next version. One whose epochs do not fit the table any more has failed.
+    async def _fitting_parts(self, *, looked: bool = False) -> list[Part]:
+        """What each query adds to the next version. One whose epochs do not fit the table any more has failed, if the
+        table was `looked` at: other drivers may have sealed them for columns that it has got since it was read.
 
         Where not all of them fit together, those come first whose last snapshot is the oldest: nobody is passed over.
         """
@@ -255,6 +264,9 @@ class Snapshots:
                 # Of the store, and not of this query.
                 raise
             except LakecommitError as error:
+                if isinstance(error, SchemaMismatch) and not looked:
+                    await self._reader.look()
+                    return await self._fitting_parts(looked=True)
                 queries.fail(query, error)
                 continue
             if look.ready:

@@ -19,7 +19,7 @@ from lakecommit.clock import Clock
 from lakecommit.committing.batch import commit_batch
 from lakecommit.committing.evolving import evolve
 from lakecommit.committing.loop import Snapshots
-from lakecommit.errors import InvalidInput, LakecommitError, StoreError
+from lakecommit.errors import InvalidInput, LakecommitError, SchemaMismatch, StoreError
 from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Epoch, QueryId, Report, Totals
 from lakecommit.progress.backlog import NOT_KNOWN, EpochOffsets
@@ -138,12 +138,22 @@ class TableCommitter:
                 afresh = True
         try:
             return await self._plan_anew(schema, settings, queries, txn, afresh=afresh)
+        except SchemaMismatch:
+            if not settings.merge_schema:
+                raise
+            # Somebody may have created the table since it was merged with none, or changed it: once more.
+            return await self._plan_anew(schema, settings, queries, txn, afresh=afresh)
         except StoreError as error:
             if afresh or self._table.state is None:
                 raise
             # Another query of the driver has just begun; it is no reason for this one to fail.
+            try:
+                planned = self._planned(schema, settings, txn)
+            except SchemaMismatch:
+                # It would fit, if the table could be asked.
+                raise error from None
             _log.warning("%s; the write is planned with what is known of %s", error, self._format.location)
-            return self._planned(schema, settings, txn)
+            return planned
 
     async def _plan_anew(
         self, schema: str, settings: TableSettings, queries: Sequence[QueryId], txn: Txn | None, *, afresh: bool

@@ -169,7 +169,7 @@ class DeltaFormat:
         state = of_delta(state)
         self._refuse_unsupported(state)
         if replaces_schema:
-            replaced = replaced_schema(state, schema, partition_columns or ())
+            replaced = replaced_schema(state, schema, partition_columns or (), self._new_id)
             state = replace(state, metadata=replaced.metadata)
             self._refuse_unsupported(state)
         table = parse(state.metadata.schema_string)
@@ -188,7 +188,7 @@ class DeltaFormat:
     def evolution(self, state: TableState, schema: str) -> DeltaEvolution | None:
         state = of_delta(state)
         self._refuse_unsupported(state)
-        return evolution(state, parse(schema))
+        return evolution(state, parse(schema), self._new_id)
 
     def planned_schema(self, state: TableState, plan: WritePlan) -> DeltaEvolution | None:
         return planned_schema(of_delta(state), plan)

@@ -99,6 +99,7 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
 def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment) -> Version:
     """Version 0 of an empty table."""
     timestamp_ms, in_commit_timestamp_ms = _timestamps(protocol, metadata, None, now)
+    metadata = replace(metadata, other={"createdTime": now.wall_ms})
     info: dict[str, Any] = {
         "timestamp": timestamp_ms,
         "operation": "CREATE TABLE",
@@ -121,7 +122,7 @@ def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment
         [
             {"commitInfo": info},
             {"protocol": _protocol_action(protocol)},
-            {"metaData": _metadata_action(replace(metadata, other={"createdTime": now.wall_ms}))},
+            {"metaData": _metadata_action(metadata)},
         ]
     )
     return Version(
