@@ -5,11 +5,13 @@ from __future__ import annotations
 from . import (  # noqa: F401 (they register their own)
     batch_overwriting_faults,
     cleaning_faults,
+    evolving_faults,
     expiry_faults,
     listening_faults,
     overwriting_faults,
     pending_faults,
     replacing_faults,
+    upkeep_faults,
     vacuum_faults,
 )
 from .faults import FAULTS

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from lakecommit.errors import CommitFailed, ConflictingWrite, CorruptState, Overtaken, StoreError
+from lakecommit.errors import (
+    CommitFailed,
+    ConflictingWrite,
+    CorruptState,
+    LakecommitError,
+    Overtaken,
+    SchemaMismatch,
+    StoreError,
+)
 from lakecommit.formats.change import Scope
 from lakecommit.model import Epoch, QueryId, Report
 from lakecommit.progress.settings import Replacement, Txn
 from lakecommit.service.table import ServedTable
 
-from .committing import SCHEMA, SETTINGS, new_committer, tidy
+from .committing import new_committer, settings_of, tidy
 from .driver import Driver
 from .process import Process
 from .profile import HOUR_MS, MINUTE_MS
@@ -53,6 +61,8 @@ class BatchWrite:
         self._driver = driver
         self._rows = work.rows()
         self._log_then: frozenset[str] = frozenset()
+        self._brings = world.schemas.of_a_batch(odd=world.chaos > 0)
+        self._without_a_table = False
         self.on_nap: Callable[[], None] = lambda: None
 
     def start(self) -> None:
@@ -63,7 +73,7 @@ class BatchWrite:
         asked += ", replaces all" if self.work.replaces else ""
         world.note(self.query, "starts", None, f"{asked}, in {self.process.name}")
         if self._driver is None:
-            self.process.run(self._main(new_committer(self.process)))
+            self.process.run(self._main(new_committer(self.process, keeps_up=True)))
         else:
             world.count("batch writes in the process of a stream")
             self.process.spawn(self._main(self._driver.committer))
@@ -72,10 +82,11 @@ class BatchWrite:
         world, name = self.world, self.query
         reports: list[Report | None] = [None]
         try:
-            planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=self.work.txn)
-            settings = SETTINGS
+            schema, settings = self._brings.schema, settings_of(world, self._brings)
+            planned = await committer.plan(schema, settings, afresh=True, txn=self.work.txn)
+            self._without_a_table = planned.plan.table_id is None
             if self.work.replaces:
-                settings = replace(SETTINGS, replaces=Replacement(Scope(), planned.version))
+                settings = replace(settings, replaces=Replacement(Scope(), planned.version))
                 world.model.log.rests_on[self.query] = planned.version or 0
                 self._log_then = self._log_up_to(planned.version or 0)
             job = Job(self.query, Epoch(0), planned.plan, planned.skip, False)
@@ -85,22 +96,16 @@ class BatchWrite:
                 await self._nap()
             world.model.batch_commit_begins(self.query)
             version = await committer.commit_batch(
-                self.query, reports, schema=SCHEMA, settings=settings, txn=self.work.txn
+                self.query, reports, schema=schema, settings=settings, txn=self.work.txn
             )
         except (TaskFailed, StoreError, CommitFailed) as error:
             # Where its fence was written over it finds its files gone.
             if isinstance(error, CommitFailed) and not (world.vacuum_on or self._was_fenced()):
                 raise
             world.note(name, "fails", None, error)
-        except ConflictingWrite as error:
+        except (SchemaMismatch, ConflictingWrite, CorruptState) as error:
             world.note(name, "fails", None, error)
-            world.count("replacing writes that conflict")
-            if not self.work.replaces:
-                raise
-        except CorruptState as error:
-            world.note(name, "fails", None, error)
-            world.count("replacing writes whose version was cleaned up")
-            if not self._was_cleaned_up():
+            if not self._is_justified(error):
                 raise
         except Overtaken as error:
             world.note(name, "fails", None, error)
@@ -138,6 +143,16 @@ class BatchWrite:
         for _ in range(25 * MINUTE_MS // step_ms):
             await self.process.sleep_ms(step_ms)
             await tidy(self.process, committer)
+
+    def _is_justified(self, error: LakecommitError) -> bool:
+        if isinstance(error, SchemaMismatch):
+            self.world.count("batch writes whose columns do not fit")
+            return self._without_a_table or self.world.model.log.schemas.is_odd(self._brings.schema)
+        if isinstance(error, ConflictingWrite):
+            self.world.count("replacing writes that conflict")
+            return self.work.replaces
+        self.world.count("replacing writes whose version was cleaned up")
+        return self._was_cleaned_up()
 
     def _check_overtaken(self) -> None:
         """A skipped or overtaken write is one whose `txnVersion` is in the table, or which was fenced off."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from lakecommit.formats.base import TableState
 from lakecommit.listening.registry import Listeners
@@ -16,15 +17,18 @@ from lakecommit.service.table import ServedTable
 from .disk import Disk
 from .hearing import CallSlowly
 from .process import Process
+from .schemas import Rows
 from .store import Handle
+from .upkeep import keep_up_apart
 from .world import World
 
-SCHEMA = json.dumps(
-    {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]},
-    separators=(",", ":"),
-)
 SETTINGS = TableSettings(partition_columns=None, properties={})
 INLINE_EMPTY_EPOCHS = 16
+
+
+def settings_of(world: World, rows: Rows) -> TableSettings:
+    interval = world.upkeep.interval
+    return replace(SETTINGS, properties=world.properties, merge_schema=rows.merges, checkpoint_interval=interval)
 
 
 class _Told(Observer):
@@ -37,8 +41,14 @@ class _Told(Observer):
 
 
 def new_committer(
-    process: Process, empty_epochs: int = 1000, patience_ms: int = 0, listeners: Listeners | None = None
+    process: Process,
+    empty_epochs: int = 1000,
+    patience_ms: int = 0,
+    listeners: Listeners | None = None,
+    *,
+    keeps_up: bool = False,
 ) -> ServedTable:
+    """`keeps_up` says that it keeps the log short, in seeds where that is done."""
     world = process.world
     store = Handle(process)
     parts = {"clock": process.clock, "new_id": world.new_id, "random": world.rng.random}
@@ -55,6 +65,7 @@ def new_committer(
         patience_ms=patience_ms,
         files=files,
         observers=(_Told(world),),
+        keep_up=partial(keep_up_apart, process) if keeps_up and world.upkeep.on else None,
         listening=Listening(
             store,
             store.location,

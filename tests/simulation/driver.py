@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
-from lakecommit.errors import LakecommitError
+from lakecommit.errors import LakecommitError, SchemaMismatch
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import Epoch, QueryId, Report
 from lakecommit.progress.backlog import NOT_KNOWN, EpochOffsets
@@ -14,7 +15,7 @@ from lakecommit.progress.cadence import Pace
 from lakecommit.progress.settings import TableSettings
 from lakecommit.service.table import ServedTable
 
-from .committing import INLINE_EMPTY_EPOCHS, SCHEMA, end_committer, new_committer, tidy
+from .committing import INLINE_EMPTY_EPOCHS, end_committer, new_committer, settings_of, tidy
 from .hearing import NAMES, new_listener
 from .process import Process
 from .profile import MINUTE_MS, WAITS, Memory
@@ -186,9 +187,11 @@ class Driver:
             except LakecommitError as error:
                 world.note(name, "fails", None, f"{type(error).__name__}: {error}")
                 self.judge(error)
-                query.given_up = self._last
+                # Whose rows do not fit the table that somebody has just created has it grow, and then they do.
+                again = self._last and isinstance(error, SchemaMismatch)
+                query.given_up = self._last and not again
                 run.hurried = True
-                goes_on = world.chance(world.profile.restart_in_place)
+                goes_on = world.chance(world.profile.restart_in_place) or again
             goes_on = goes_on and restarts_left > 0
             late_ms = self._late_ms(run)
             if late_ms is None:
@@ -211,6 +214,7 @@ class Driver:
             interval_ms=profile.interval_ms,
             delay_us=self._delay_us,
             metadata=profile.metadata[query.number],
+            brings=self.world.schemas.of_a_stream(),
             inline=self._inline,
             after_stop=self._stopped,
         )
@@ -300,7 +304,11 @@ class Driver:
         world, inline = self.world, self._inline
         runs = self.process.runs
         queries = [] if inline else [each.id for each in self.queries if each.id in runs and not runs[each.id].ended]
-        planned = await self._a_committer().plan(SCHEMA, self._settings(query), queries=queries)
+        planned = await self._a_committer().plan(run.brings.schema, self._settings(query), queries=queries)
+        if planned.plan.table_id is None:
+            self.process.knew_no_table.add(query.id)
+        else:
+            self.process.knew_no_table.discard(query.id)
         done = epoch <= planned.done.get(query.id, -1)
         job = Job(query.id, Epoch(epoch), planned.plan, done, inline)
         rows = list(query.rows(epoch))
@@ -346,7 +354,7 @@ class Driver:
                 query.id,
                 Epoch(epoch),
                 reports,
-                schema=SCHEMA,
+                schema=run.brings.schema,
                 settings=self._settings(query),
                 offsets=offsets,
                 pace=self._pace(),
@@ -368,9 +376,8 @@ class Driver:
 
     def _settings(self, query: Query) -> TableSettings:
         metadata = self.world.profile.metadata[query.number]
-        return TableSettings(
-            partition_columns=None, properties={}, user_metadata=metadata, watermark_delay_us=self._delay_us
-        )
+        settings = settings_of(self.world, self.process.runs[query.id].brings)
+        return replace(settings, user_metadata=metadata, watermark_delay_us=self._delay_us, casts=True)
 
     def _pace(self) -> Pace:
         profile, limits = self.world.profile, self.world.profile.limits
@@ -389,4 +396,4 @@ class Driver:
         profile = self.world.profile
         if self._inline:
             return new_committer(self.process, INLINE_EMPTY_EPOCHS)
-        return new_committer(self.process, profile.empty_epochs, profile.patience_ms, self._listeners)
+        return new_committer(self.process, profile.empty_epochs, profile.patience_ms, self._listeners, keeps_up=True)

@@ -14,6 +14,7 @@ from typing import Any
 from .names import body_of
 from .process import WALL_START_MS
 from .profile import HOUR_MS, MINUTE_MS
+from .schema_model import with_column
 from .world import World
 
 FIRST_ROW = 900_000_000
@@ -94,6 +95,9 @@ class ForeignWriter:
 
     def _set_property(self) -> None:
         metadata = self._world.model.log.metadata
+        if self._world.schemas.on and self._world.schemas.rng.random() < 0.5:
+            self._commit("adds a column", [{"metaData": with_column(metadata, f"foreign{self._number}")}])
+            return
         configuration = {**metadata["configuration"], "note": str(self._number)}
         self._commit("sets a property", [{"metaData": {**metadata, "configuration": configuration}}])
 
@@ -188,6 +192,8 @@ class Overwriter:
         there = world.objects.bodies.get(path)
         if there is None or not self._is_ours(there[0]):
             # It was cleaned up; or what foreign writers do to each other, which is their own affair.
+            return
+        if world.model.upkeep.is_between_look_and_checkpoint():
             return
         row, file = FIRST_OVERWRITING_ROW + number, f"part-over-{number}.parquet"
         body = body_of([row])

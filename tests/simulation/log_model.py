@@ -11,6 +11,7 @@ from .names import owner_of_data, rows_of
 from .process import WALL_START_MS, Process
 from .profile import HOUR_MS
 from .runs import Load, passed_over
+from .schema_model import SchemaModel
 from .violations import Violation
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class LogModel:
         self.live: dict[str, list[int]] = {}
         self.ever_added: dict[str, int] = {}
         self.batches = BatchModel(model, world)
+        self.schemas = SchemaModel(world)
         self.foreign_files: set[str] = set()
         # The version that a batch write rests on which replaces the table, the newest that changed files, and the rows
         # that such writes have replaced.
@@ -109,7 +111,7 @@ class LogModel:
             raise Violation(f"version {number} is created after version {self.version}")
         self.version = number
         self.bodies.append(body)
-        before, rows = set(self.live), set(self.rows)
+        before, rows, metadata = set(self.live), set(self.rows), self.metadata
         marks: dict[str, int] = {}
         txns: dict[str, dict[str, Any]] = {}
         adds: list[dict[str, Any]] = []
@@ -130,6 +132,7 @@ class LogModel:
                 self.metadata = action
             elif kind == "protocol":
                 self.protocol = action
+        self.schemas.version_created(number, metadata, self.metadata, adds)
         self._check_replaced(number, before, info)
         self.replaced_rows |= rows - self.rows.keys() if info.get("txnId") in self.rests_on else set()
         self._changed = number if adds or before != self.live.keys() else self._changed
@@ -141,6 +144,7 @@ class LogModel:
         else:
             self._check_runs(number, marks, info, who)
         self._move(number, marks)
+        self._model.upkeep.version_made(number, info, who)
         self.on_version(number)
 
     def _check_replaced(self, number: int, before: set[str], info: dict[str, Any]) -> None:
@@ -160,6 +164,7 @@ class LogModel:
         Not where a checkpoint has what was there before: whoever opens the table begins with it.
         """
         self._world.count("versions written over")
+        self._model.upkeep.version_written_over(number)
         if number <= self.checkpointed:
             return False
         self.batches.rewrites()
@@ -247,6 +252,7 @@ class LogModel:
             stored = self._world.objects.bodies.get(path)
             if stored is None:
                 raise Violation(f"version {number} adds a file that is not there: {path}")
+            self.schemas.check_add(number, path, self.metadata)
             rows = rows_of(stored[0])
             if json.loads(action["stats"])["numRecords"] != len(rows) or action["size"] != len(stored[0]):
                 raise Violation(f"version {number} says something else of {path} than what is in it")

@@ -17,6 +17,7 @@ from .names import ManifestRecord, Owner, SealRecord, owner_of_data, read_manife
 from .process import Process
 from .profile import MINUTE_MS
 from .runs import Load
+from .upkeep_model import UpkeepModel
 from .violations import Violation
 from .watermarks import Watermarks
 
@@ -32,6 +33,7 @@ class Model:
     def __init__(self, world: World) -> None:
         self._world = world
         self.log = LogModel(self, world)
+        self.upkeep = UpkeepModel(world)
         self.manifests: dict[str, ManifestRecord] = {}
         # Path of a data file -> the path of the manifest that names it, for manifests that are there.
         self.named: dict[str, str] = {}
@@ -153,6 +155,8 @@ class Model:
             number = self._world.format.version_at(path)
             if before is None and number is not None:
                 self.log.version_created(number, body, None if late else who)
+            elif number is None:
+                self.upkeep.written(path, body, who)
         elif not path.startswith(STATE):
             if who is not None:
                 self.queries_of.setdefault(path, self._query_naming(path))
@@ -168,8 +172,9 @@ class Model:
     def deletes(self, path: str, who: Process | None) -> None:
         """Before an object is deleted: what may go, and when."""
         if path.startswith(self._world.log_directory):
+            self.upkeep.disturbances += 1
             if who is not None:
-                raise Violation(f"{who.name} deletes {path} of the log")
+                self.upkeep.deletes(path, who)
         elif not path.startswith(STATE):
             self._data_deleted(path, who)
         elif "/seals/" in path:
@@ -282,7 +287,7 @@ class Model:
         return next((path for path in paths if path not in self.manifests), None)
 
     def _data_deleted(self, path: str, who: Process | None) -> None:
-        if path in self.log.ever_added:
+        if path in self.log.ever_added and not self.upkeep.has_forgotten(path):
             # 6. only losers are deleted
             raise Violation(f"a file that the log names is deleted: {path}")
         if who is None:

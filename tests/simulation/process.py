@@ -36,10 +36,17 @@ class Process:
         # The listeners that it knows of when it cleans up, and since when; -1 from its start.
         self.listeners: dict[str, int] = {}
         self.sleeps = 0
+        # Queries whose epoch it has planned for a table that was not there yet.
+        self.knew_no_table: set[str] = set()
         # Whether no other driver of its queries lived at any time during its life.
         self.alone = True
         self.on_end: Callable[[Process], None] = lambda process: None
         self.on_freeze: Callable[[Process], None] = lambda process: None
+        # It keeps a log short. What it has started dies with it.
+        self.keeps_log = False
+        # Whether it has listed it, and read no version since.
+        self.has_listed_log = False
+        self.children: list[Process] = []
         self.clock = ProcessClock(self)
         self._kill_risk, self._freeze_risk = risk
         self._tasks: list[asyncio.Task[Any]] = []
@@ -167,6 +174,8 @@ class Process:
             if not task.done():
                 task.cancel()
         self.world.processes.pop(self.name, None)
+        for child in self.children:
+            child.kill()
         self.on_end(self)
 
 

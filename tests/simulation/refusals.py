@@ -10,8 +10,10 @@ from lakecommit.errors import (
     CorruptState,
     LakecommitError,
     LocalDiskFailed,
+    SchemaMismatch,
     StoreError,
 )
+from lakecommit.progress.table import NOT_SEALED
 from lakecommit.restarting.presence import FilesGone
 from lakecommit.state.stored import ManifestMissing
 
@@ -41,6 +43,8 @@ def is_justified(
         or (isinstance(error, ContradictoryState) and "its mark is not" in str(error) and bool(profile.overwrites))
         # Another zombie's seal may stand in the place of one that was released, for files that are long gone.
         or (isinstance(error, ManifestMissing) and forgotten and not process.alone)
+        # Somebody else has created the table since, for other rows.
+        or (isinstance(error, SchemaMismatch) and process.knew_no_table and NOT_SEALED in str(error))
         or (isinstance(error, LocalDiskFailed) and profile.disk_full > 0)
         or (isinstance(error, CorruptState) and profile.disk_damage > 0 and "local segment" in str(error))
         or (isinstance(error, CommitFailed) and "changed while its epoch" in str(error) and disturbed)

@@ -56,7 +56,7 @@ def run_world(seed: int, table_format: str = "delta") -> tuple[World, str | None
     world = World(seed, table_format)
     reason: str | None = None
     try:
-        with _snapshots_of(world.profile.snapshot_files):
+        with _snapshots_of(world.profile.snapshot_files), world.upkeep.short_days():
             world.loop.run(Scenario(world).run())
     except Exception as error:
         cause = "" if error.__cause__ is None else "".join(traceback.format_exception(error.__cause__)[-6:])

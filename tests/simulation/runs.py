@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .profile import SLOWEST_MS, Limits
+from .schemas import PLAIN, Rows
 from .violations import Violation
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class RunView:
     interval_ms: int = 0
     delay_us: int = 0
     metadata: str | None = None
+    brings: Rows = PLAIN
     inline: bool = False
     after_stop: bool = False
     boundaries: list[Boundaries] | None = None

@@ -8,6 +8,7 @@ from random import Random
 
 from lakecommit.model import QueryId
 from lakecommit.progress.settings import Txn
+from lakecommit.releasing.upkeep import KeptUp
 
 from .batch import DAY_MS, BatchWork, BatchWrite
 from .cleaner import Cleaner
@@ -18,7 +19,9 @@ from .process import Process
 from .profile import HOUR_MS, MINUTE_MS
 from .recoverer import Recoverer
 from .spark import Query
+from .upkeep import UpkeepRun
 from .vacuuming import Vacuum
+from .violations import Violation
 from .world import World
 
 
@@ -54,6 +57,7 @@ class Scenario:
         world.calm()
         await self._settle()
         await self._good_times()
+        await self._keep_up_the_log()
         await self._clean_up()
         check_end(world, self._queries, self._works, self._foreign.rows)
 
@@ -64,6 +68,7 @@ class Scenario:
         self._foreign.schedule(profile.foreign, span if world.rng.random() < 0.5 else 3 * HOUR_MS)
         self._foreign.schedule_maintenance()
         self._vacuum.schedule(span)
+        world.upkeep.schedule(world, span)
         for number in range(profile.batches):
             txn = Txn("app", 1 + number // 2) if world.rng.random() < 0.5 else None
             self._works.append(BatchWork(number, txn, world.replaces(number)))
@@ -114,6 +119,19 @@ class Scenario:
                     await world.pause(MINUTE_MS)
         while world.processes:
             await world.pause(MINUTE_MS)
+
+    async def _keep_up_the_log(self) -> None:
+        """Whatever became of upkeep so far, the next one comes to its end."""
+        world = self._world
+        if not world.upkeep.on:
+            return
+        world.model.upkeep.check_end()
+        upkeep = UpkeepRun(world, clean=True)
+        upkeep.start()
+        while upkeep.process.alive:
+            await world.pause(MINUTE_MS)
+        if not isinstance(upkeep.outcome, KeptUp) and not world.model.upkeep.contradicts_itself():
+            raise Violation(f"the log cannot be kept up: {upkeep.outcome}")
 
     async def _give_up_what_is_damaged(self) -> None:
         """Somebody does what the errors of drivers say about epochs that a vacuum took files of."""

@@ -132,6 +132,8 @@ class Handle:
         slow = verb == "creates" and path.startswith(world.log_directory)
         delay = world.version_delay() if slow else world.delay()
         world.calls += 1
+        if slow:
+            world.model.upkeep.sends(path)
         loop.at(loop.now + delay, self._takes_effect, verb, path, effect, payload, future)
         return future
 
@@ -211,6 +213,7 @@ class Handle:
         if trouble is not None and trouble < 0.3:
             return self._unread()
         stored = self._objects.bodies.get(path)
+        self._process.has_listed_log &= self._world.format.version_at(path) is None
         if stored is None:
             return None, "not there"
         if stored[1] == known_etag:
@@ -232,6 +235,7 @@ class Handle:
     def _list(self, prefix: str, after: str, trouble: float | None) -> tuple[Any, str]:
         if trouble is not None and trouble < 0.3:
             return self._unread()
+        self._process.has_listed_log = self._process.keeps_log
         page = self._objects.page(prefix + "/", after, self._world.profile.page_objects)
         return page, f"{len(page[0])} objects" + (" and more" if page[1] else "")
 

@@ -168,6 +168,7 @@ async def _write(executor: Process, attempt: Attempt, job: Job, rows: list[int])
             body = body_of(part)
             stats = f'{{"numRecords":{len(part)}}}'
             path = data_file_name(attempt, number)
+            world.model.log.schemas.file_planned(path, job.plan.schema, job.plan.table_id)
             times = [time for time in map(world.event_time_us, part) if time is not None]
             event_times = EventTimes(min(times), max(times)) if times else None
             file = EncodedFile(path, {}, len(part), len(body), stats, Spool(body), event_times)  # type: ignore[arg-type]

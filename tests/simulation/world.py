@@ -13,8 +13,10 @@ from .loop import SimLoop
 from .model import Model
 from .process import CURRENT, Process
 from .profile import SLOWEST_MS, draw_profile, with_overwrites
+from .schemas import Schemas
 from .store import Objects
 from .trace import Trace
+from .upkeep import Upkeep
 from .violations import Violation
 
 REPLACING_SEEDS = 0.3
@@ -33,6 +35,11 @@ class World:
             self.profile = with_overwrites(drawn, Random(f"overwrites {seed}"))
         else:
             self.profile = replace(drawn, clean_log=False, retention_ms=None)
+        self.upkeep = Upkeep(seed, self.profile, on_delta=self.on_delta)
+        self.profile = self.upkeep.profile(self.profile)
+        self.schemas = Schemas(seed, on_delta=self.on_delta)
+        # Those that a new table gets.
+        self.properties: dict[str, str] = {**self.schemas.properties, **self.upkeep.properties}
         self.loop = SimLoop()
         self.loop.on_task = _adopt
         self.trace = Trace()
@@ -50,6 +57,8 @@ class World:
         self._slow = self.profile.slow
         for trouble in self.profile.troubles:
             self.count(f"seeds with: {trouble}")
+        self.count("seeds with: schemas that grow", int(self.schemas.on))
+        self.count("seeds with: own log upkeep", int(self.upkeep.on))
 
     def replaces(self, number: int) -> bool:
         """Whether this batch write replaces the table. The dice are others, so that all other seeds stay what they are.
