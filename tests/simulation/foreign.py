@@ -90,7 +90,9 @@ class ForeignWriter:
         if not chosen:
             return
         rows = [row for path in chosen for row in live[path]]
-        actions: list[dict[str, Any]] = [{"remove": {"path": path, "dataChange": False}} for path in chosen]
+        removed_ms = WALL_START_MS + self._world.loop.now
+        removes = ({"path": path, "deletionTimestamp": removed_ms, "dataChange": False} for path in chosen)
+        actions: list[dict[str, Any]] = [{"remove": each} for each in removes]
         self._commit("optimizes", [*actions, self._add(rows, data_change=False)])
 
     def _set_property(self) -> None:
@@ -185,6 +187,16 @@ class Overwriter:
             earlier_ms = int(self._rng.random() * late_ms)
             world.loop.at(world.loop.now + earlier_ms, self._foreign.compact_part, version)
         world.loop.at(world.loop.now + late_ms, self._takes_effect, version, self._number)
+
+    def version_read(self, version: int, made_ms: int) -> None:
+        """Somebody who keeps the log short has read a version, which this one may write over before that is over."""
+        world = self._world
+        soon_ms = int(self._rng.random() * 4 * world.profile.latency_ms)
+        late = world.loop.now + soon_ms > made_ms + LONGEST_OVERWRITE_MS
+        if late or self._number >= world.profile.overwrites * world.chaos or self._rng.random() < 0.8:
+            return
+        self._number += 1
+        world.loop.at(world.loop.now + soon_ms, self._takes_effect, version, self._number)
 
     def _takes_effect(self, version: int, number: int) -> None:
         world, log = self._world, self._world.model.log

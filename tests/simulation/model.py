@@ -287,7 +287,7 @@ class Model:
         return next((path for path in paths if path not in self.manifests), None)
 
     def _data_deleted(self, path: str, who: Process | None) -> None:
-        if path in self.log.ever_added and not self.upkeep.has_forgotten(path):
+        if path in self.log.ever_added:
             # 6. only losers are deleted
             raise Violation(f"a file that the log names is deleted: {path}")
         if who is None:

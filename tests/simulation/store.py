@@ -213,7 +213,8 @@ class Handle:
         if trouble is not None and trouble < 0.3:
             return self._unread()
         stored = self._objects.bodies.get(path)
-        self._process.has_listed_log &= self._world.format.version_at(path) is None
+        if self._process.keeps_log:
+            self._world.model.upkeep.reads(path, self._process)
         if stored is None:
             return None, "not there"
         if stored[1] == known_etag:

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 UPKEEP_SEEDS = 0.05
 # As long as Delta's own limit: whoever is younger reads what they began with.
 RETENTION_MS = HOUR_MS
+TOMBSTONES_MS = 7 * 24 * HOUR_MS
+_PROPERTIES = {
+    "delta.logRetentionDuration": "interval 1 hours",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+}
 HINT = "_delta_log/_last_checkpoint"
 _INTERVALS = (1, 2, 3, 5)
 _DAYS_MS = (10 * MINUTE_MS, 30 * MINUTE_MS, 3 * HOUR_MS)
@@ -47,7 +52,7 @@ class Upkeep:
         self.on = rng.random() < UPKEEP_SEEDS and apart
         self.interval = _INTERVALS[int(rng.random() * len(_INTERVALS))] if self.on else 100
         self.day_ms = _DAYS_MS[int(rng.random() * len(_DAYS_MS))]
-        self.properties = {"delta.logRetentionDuration": "interval 1 hours"} if self.on else {}
+        self.properties = dict(_PROPERTIES) if self.on else {}
         self._trigger_ms = _TRIGGERS[int(rng.random() * len(_TRIGGERS))]
         # Who follows a log in which versions are written over goes by the hint.
         self._spoiled = int(rng.random() * 4) if self.on and not profile.overwrites else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,11 @@ import pyarrow.parquet as pq
 
 from .process import WALL_START_MS, Process
 from .profile import LATEST_EFFECT_MS
-from .upkeep import HINT, RETENTION_MS
+from .upkeep import HINT, RETENTION_MS, TOMBSTONES_MS
 from .violations import Violation
 
 if TYPE_CHECKING:
     from .world import World
-
-TOMBSTONE_DAYS = 7
 
 
 @dataclass(slots=True)
@@ -58,6 +56,7 @@ class UpkeepModel:
         # Checkpoints that were sent, each with the time until which it may take effect.
         self._sent: dict[str, int] = {}
         self._due: list[int] = []
+        self.on_read: Callable[[int, int], None] = lambda version, made_ms: None
 
     def version_made(self, number: int, info: dict[str, Any], who: Process | None) -> None:
         """A version is there, or there anew."""
@@ -67,6 +66,15 @@ class UpkeepModel:
         last = who is not None and who.name == "last driver"
         if upkeep.on and of_a_stream and last and number % upkeep.interval == 0:
             self._due.append(number)
+
+    def reads(self, path: str, who: Process) -> None:
+        """A request for an object takes effect."""
+        version = self._world.format.version_at(path)
+        if version is None:
+            return
+        who.has_listed_log = False
+        if self._world.profile.overwrites and version in self._made_ms:
+            self.on_read(version, self._made_ms[version])
 
     def version_written_over(self, number: int) -> None:
         self.disturbances += 1
@@ -141,23 +149,8 @@ class UpkeepModel:
         if path == self._world.format.path(number):
             self._world.count("log versions cleaned up")
 
-    def has_forgotten(self, path: str) -> bool:
-        """Whether a file was removed so long ago that its tombstone has expired: then it is anybody's."""
-        log = self._world.model.log
-        if not self._world.upkeep.on or path in log.live:
-            return False
-        removed_ms = log.file_actions[path]["remove"].get("deletionTimestamp", 0)
-        expired = removed_ms <= self._young_ms
-        self._world.count("files that the log has forgotten", int(expired))
-        return bool(expired)
-
-    @property
-    def _young_ms(self) -> int:
-        """Tombstones from then on are kept."""
-        return WALL_START_MS + self._world.loop.now - TOMBSTONE_DAYS * self._world.upkeep.day_ms
-
     def _compare(self, number: int, found: Contents, expected: Contents) -> None:
-        young_ms = self._young_ms
+        young_ms = WALL_START_MS + self._world.loop.now - TOMBSTONES_MS
         removed = {path for path, each in expected.removed.items() if each.get("deletionTimestamp", 0) > young_ms}
         pairs = {
             "protocol": (found.protocol, _plain(expected.protocol)),
