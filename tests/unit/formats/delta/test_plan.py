@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -369,6 +370,20 @@ def test_files_of_before_an_upgrade_to_column_mapping_still_fit() -> None:
     by_id = {"needs": protocol(2, 5), "configuration": {"delta.columnMapping.mode": "id"}}
     with pytest.raises(SchemaMismatch, match=r"hold no ids for columns a, s, s\.x, l, l\.element\.y"):
         delta.check(state_of(*after, **by_id), plan)
+
+
+def test_files_with_the_ids_of_other_columns_do_not_fit_a_table_that_maps_by_id() -> None:
+    """They were written before the table was there, and somebody created it for the same columns in another order."""
+    delta, properties = delta_on(FakeStore()), {"delta.columnMapping.mode": "id"}
+    plan = delta.plan(None, schema_of(field("a"), field("b")), None, properties)
+    for columns, problem in (
+        (("a", "b"), None),
+        (("b", "a"), "column a has another id in the table than in the files"),
+    ):
+        schema = delta.plan(None, schema_of(*map(field, columns)), None, properties).schema
+        there = state_of(*json.loads(schema)["fields"], needs=protocol(2, 5), configuration=properties)
+        with nullcontext() if problem is None else pytest.raises(SchemaMismatch, match=problem):
+            delta.check(there, plan)
 
 
 def test_mapping_that_was_switched_off_again_leaves_files_that_fit_by_name() -> None:
