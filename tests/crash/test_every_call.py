@@ -187,7 +187,11 @@ def test_the_story_without_a_fault(table_format):
     asyncio.run(check(table))
 
 
-@pytest.mark.parametrize("mode", ["die before", "die after", "lose the response"])
+# Whoever dies after a call leaves what one leaves that dies before the next, but for calls side by side.
+MODES = ["die before", pytest.param("die after", marks=pytest.mark.soak), "lose the response"]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_every_call(mode, table_format):
     async def enumerate_calls():
         for at in range(calls_of(table_format)):

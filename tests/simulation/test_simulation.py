@@ -17,7 +17,8 @@ from .runner import Summary, chunks_of, run_seeds, traces
 pytestmark = pytest.mark.simulation
 
 ROOT = Path(__file__).parents[2]
-TINY_SEEDS = 300
+TINY_SEEDS = 200
+TRACED_SEEDS = 25
 
 # What must have happened in some seed of a run, or the simulation tests less than it seems to.
 INTERESTING = (
@@ -146,18 +147,15 @@ def test_a_fault_is_caught_on_another_format(name):
     assert run_seeds(0, TINY_SEEDS, name, "tiny", stop_at_failure=True).failures
 
 
-def test_one_seed_gives_one_trace():
-    assert traces(0, 40) == traces(0, 40)
-
-
-def test_a_trace_does_not_depend_on_hash_order():
+def test_one_seed_gives_one_trace_in_any_hash_order():
+    """Here twice, and in a process with another order."""
     program = (
         "import hashlib; from tests.simulation.runner import traces;"
-        "print(hashlib.sha256(''.join(traces(0, 40)).encode()).hexdigest())"
+        f"print(hashlib.sha256(''.join(traces(0, {TRACED_SEEDS})).encode()).hexdigest())"
     )
-    expected = hashlib.sha256("".join(traces(0, 40)).encode()).hexdigest()
-    for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        run = [sys.executable, "-c", program]
-        output = subprocess.run(run, env=environment, cwd=ROOT, capture_output=True, check=True).stdout
-        assert output.decode().strip() == expected
+    found = traces(0, TRACED_SEEDS)
+    assert traces(0, TRACED_SEEDS) == found
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    run = [sys.executable, "-c", program]
+    output = subprocess.run(run, env=environment, cwd=ROOT, capture_output=True, check=True).stdout
+    assert output.decode().strip() == hashlib.sha256("".join(found).encode()).hexdigest()

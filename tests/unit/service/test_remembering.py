@@ -428,23 +428,23 @@ class Rows:
 
 
 @pytest.mark.parametrize("listeners", [(), (Rows(),)], ids=["alone", "with a listener"])
-def test_of_500_short_queries_into_100_tables_nothing_is_left(listeners):
+def test_of_120_short_queries_into_24_tables_nothing_is_left(listeners):
     async def scenario(driver):
         before = remembered()
         driver.committers.listen(listeners)
-        for number in range(500):
-            await driver.run(f"table-{number % 100}", query_of(number))
+        for number in range(120):
+            await driver.run(f"table-{number % 24}", query_of(number))
             if number % 5 == 0:
                 await driver.minutes(1)
         during = remembered()
-        assert during["ServedTable"] - before["ServedTable"] == 100, "a driver has them while they are young"
+        assert during["ServedTable"] - before["ServedTable"] == 24, "a driver has them while they are young"
         await driver.minutes(60)
         assert remembered() - before == Count(), "nothing is left"
         assert not driver.committers._memory._tables
         assert len(driver.committers.metrics._queries) == 100
-        assert [each.rows for each in listeners] == [500 * 2 * 10] * len(listeners)
+        assert [each.rows for each in listeners] == [120 * 2 * 10] * len(listeners)
         written = [lake.epochs_of_files() for lake in driver.lakes.values()]
-        assert written == [[0, 1] * 5] * 100
+        assert written == [[0, 1] * 5] * 24
 
     run_with_listeners_at_once(scenario)
 
