@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +13,7 @@ from lakecommit.demo.place import Place
 from lakecommit.testing.s3 import LocalS3
 from lakecommit.testing.sessions import delta_session
 from tests.process.faulty_proxy import faulty_proxy
-from tests.quick import QUICK
+from tests.quick import QUICK, make_spark_home
 from tests.spark.connect_server import connect_session
 
 PARTS = ("others", "session", "interop", "drivers")
@@ -22,6 +25,15 @@ def pytest_addoption(parser):
     parser.addoption("--sim-seeds", type=int, default=800, metavar="N", help="how many seeds the simulation runs")
     parser.addoption("--part", choices=PARTS, help="only tests of one part; `python -m tests` runs all side by side")
     parser.addoption("--connect", action="store_true", help="the session is one of Spark Connect")
+
+
+def pytest_configure(config):
+    if "SPARK_HOME" not in os.environ:
+        home = tempfile.TemporaryDirectory(prefix="lakecommit-spark-")
+        config.add_cleanup(home.cleanup)
+        make_spark_home(Path(home.name))
+        # For the processes that tests start, too.
+        os.environ["SPARK_HOME"] = home.name
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pyspark
-
 from .job import Job
 
 ROOT = Path(__file__).parent.parent.parent
@@ -42,7 +40,6 @@ class Driver:
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "SPARK_HOME": str(Path(pyspark.__file__).parent),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(scratch),
             "SPARK_WORKER_DIR": str(scratch),
