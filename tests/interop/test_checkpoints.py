@@ -119,9 +119,10 @@ def test_a_table_whose_log_is_gone_but_for_the_checkpoint(spark: SparkSession, t
 
 @pytest.mark.parametrize("policy", [pytest.param("classic", marks=pytest.mark.soak), "v2"])
 def test_checkpoints_in_several_parts_and_with_sidecars(spark: SparkSession, tmp_path: Path, policy: str) -> None:
-    spark.conf.set("spark.databricks.delta.checkpoint.partSize", "3")
+    spark.conf.set("spark.databricks.delta.checkpoint.partSize", "2")
     try:
-        case = Case((policy,), f"'delta.checkpointPolicy'='{policy}', 'delta.checkpointInterval'='1'")
+        # The last version has one.
+        case = Case((policy,), f"'delta.checkpointPolicy'='{policy}', 'delta.checkpointInterval'='7'")
         make(spark, tmp_path, case, [])
         for number in range(6):
             insert(spark, tmp_path, [(number, str(number))])
@@ -143,9 +144,9 @@ def test_checkpoints_in_several_parts_and_with_sidecars(spark: SparkSession, tmp
 
 
 def test_what_delta_spark_writes_is_cleaned_up_and_opened_by_it(spark: SparkSession, tmp_path: Path) -> None:
-    case = Case(("v2Checkpoint",), "'delta.checkpointPolicy'='v2', 'delta.checkpointInterval'='5'")
+    case = Case(("v2Checkpoint",), "'delta.checkpointPolicy'='v2', 'delta.checkpointInterval'='3'")
     make(spark, tmp_path, case, [])
-    for number in range(8):
+    for number in range(4):
         insert(spark, tmp_path, [(number, str(number))])
     checkpointed(tmp_path)
     log = tmp_path / "_delta_log"
@@ -153,14 +154,14 @@ def test_what_delta_spark_writes_is_cleaned_up_and_opened_by_it(spark: SparkSess
     for each in (*log.iterdir(), *(log / "_sidecars").iterdir()):
         if each.is_file():
             os.utime(each, (then, then))
-    insert(spark, tmp_path, [(8, "8")])
+    insert(spark, tmp_path, [(4, "4")])
     rows = contents(spark, tmp_path)
     cleaned = run(delta_at(tmp_path).clean_log())
-    assert isinstance(cleaned, LogCleaned) and cleaned.boundary == 8 and cleaned.deleted > 8
-    assert sorted(log.glob("*.json"))[0].name == f"{8:020d}.json"
+    assert isinstance(cleaned, LogCleaned) and cleaned.boundary == 4 and cleaned.deleted > 4
+    assert sorted(log.glob("*.json"))[0].name == f"{4:020d}.json"
     forget(spark)
     assert contents(spark, tmp_path) == rows
-    insert(spark, tmp_path, [(9, "9")])
-    assert len(contents(spark, tmp_path)) == 10
+    insert(spark, tmp_path, [(5, "5")])
+    assert len(contents(spark, tmp_path)) == 6
     history = spark.sql(f"DESCRIBE HISTORY delta.`{tmp_path}`").collect()
-    assert min(row.version for row in history) == 8
+    assert min(row.version for row in history) == 4

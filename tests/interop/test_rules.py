@@ -136,12 +136,11 @@ def test_streams(spark: SparkSession, tmp_path: Path) -> None:
             query.processAllAvailable()
         for path in paths.values():
             spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT odd CHECK (id % 2 = 1)")
-        for number in (3, 5):
-            (inputs / f"{number}.json").write_text(f'{{"id": {number}}}\n')
-            for query in queries.values():
-                query.processAllAvailable()
+        (inputs / "3.json").write_text('{"id": 3}\n')
+        for query in queries.values():
+            query.processAllAvailable()
         theirs, ours = (rows(spark, path) for path in paths.values())
-        assert ours == theirs and len(ours) == 3
+        assert ours == theirs and len(ours) == 2
         (inputs / "8.json").write_text('{"id": 8}\n')
         for writer, query in queries.items():
             with pytest.raises(Exception, match="odd"):

@@ -15,7 +15,7 @@ from lakecommit.testing.sessions import delta_session
 from tests.quick import QUICK
 
 from .faults import wait_for
-from .streams import EPOCH_BY_EPOCH, Source, ids, run, tidy
+from .streams import EPOCH_BY_EPOCH, Source, quick_ids, run, tidy
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -45,7 +45,7 @@ def unregistered(directory: Path) -> dict:
     spark.sql("CREATE TEMPORARY VIEW extra AS SELECT 200L AS id, 'US' AS region")
     view = spark._jsparkSession.table("extra")
     view.write().format("lakecommit").mode("append").save(str(table))
-    return {"ids": ids(spark, table), "repeated_files": len(list(table.rglob("*.parquet"))) - files - 1}
+    return {"ids": quick_ids(table), "repeated_files": len(list(table.rglob("*.parquet"))) - files - 1}
 
 
 def committer_gone(directory: Path) -> dict:
@@ -61,7 +61,7 @@ def committer_gone(directory: Path) -> dict:
     next(iter(registration._drivers.values())).service.close()
     source.add([2])
     run(source.frame(spark), table, checkpoint)
-    return {"ids": ids(spark, table)}
+    return {"ids": quick_ids(table)}
 
 
 def quiet(directory: Path) -> dict:

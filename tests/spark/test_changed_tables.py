@@ -58,24 +58,24 @@ def test_a_column_is_added(spark, source, table):
     query = start(frame(), table)
     query.processAllAvailable()
     alter(spark, table, "ADD COLUMNS (extra STRING, s.more BIGINT, l.element.more BIGINT)")
-    for number in range(1, 6):
+    for number in (1, 2):
         source.add([number])
         query.processAllAvailable()
     query.stop()
-    source.add([6])
+    source.add([3])
     run(frame(), table, f"{table}.checkpoint")
-    source.add([7])
+    source.add([4])
     run(frame().drop("region", "s"), table, f"{table}.checkpoint")
     expected = [
         {"id": n, "region": "EU", "s": {"id": n, "more": None}, "l": [{"id": n, "more": None}], "extra": None}
-        for n in range(8)
+        for n in range(5)
     ]
-    expected[7] |= {"region": None, "s": None}
+    expected[4] |= {"region": None, "s": None}
     assert rows(spark, table) == expected
     read = pa.table(deltalake.DeltaTable(str(table)).to_pyarrow_table()).sort_by("id")
     assert read.select(list(expected[0])).to_pylist() == expected
     # Data skipping goes by our statistics.
-    assert spark.read.format("delta").load(str(table)).where("extra IS NULL AND s.more IS NULL").count() == 8
+    assert spark.read.format("delta").load(str(table)).where("extra IS NULL AND s.more IS NULL").count() == 5
 
 
 def test_a_live_table_is_upgraded_to_column_mapping_and_a_column_dropped(spark, source, table):
@@ -83,27 +83,26 @@ def test_a_live_table_is_upgraded_to_column_mapping_and_a_column_dropped(spark, 
     query = start(source.frame(spark), table)
     query.processAllAvailable()
     alter(spark, table, f"SET TBLPROPERTIES ({BY_NAME})")
-    for number in (1, 2, 3):
-        source.add([number])
-        query.processAllAvailable()
+    source.add([1])
+    query.processAllAvailable()
     query.stop()
-    source.add([4])
+    source.add([2])
     run(source.frame(spark), table, f"{table}.checkpoint")
-    assert ids(spark, table) == [0, 1, 2, 3, 4]
+    assert ids(spark, table) == [0, 1, 2]
 
     query = start(source.frame(spark), table)
     query.processAllAvailable()
     alter(spark, table, "DROP COLUMN region")
     before = deltalake.DeltaTable(str(table)).version() - 1
-    source.add([5])
+    source.add([3])
     with pytest.raises(StreamingQueryException):
         query.processAllAvailable()
     refused = recovered(table, apply=True)
     assert "column region is no longer in the table" in refused["problem"] and "RESTORE TABLE" in refused["remedy"]
     spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {before}").collect()
-    source.add([6])
+    source.add([4])
     run(source.frame(spark), table, f"{table}.checkpoint")
-    assert [(row["id"], row["region"]) for row in rows(spark, table)] == [(n, "EU") for n in range(7)]
+    assert [(row["id"], row["region"]) for row in rows(spark, table)] == [(n, "EU") for n in range(5)]
 
 
 def test_what_is_pending_during_the_upgrade_is_recovered(spark, source, table, monkeypatch):

@@ -15,7 +15,7 @@ from pyspark import InheritableThread
 from lakecommit.errors import InvalidInput
 from lakecommit.spark_ext.driver_calls import WriterCall, check
 
-from .streams import Source, ids
+from .streams import Source, quick_ids
 
 SAVE, START = WriterCall(False, {}), WriterCall(True, {"path": "/table"})
 
@@ -86,7 +86,7 @@ def test_threads_write_as_they_do_with_delta(spark, tmp_path, in_thread):
         writer.trigger(availableNow=True).start(str(table)).awaitTermination()
 
     in_thread(write, spark)
-    assert ids(spark, table) == [0, 1, 2, 10]
+    assert quick_ids(table) == [0, 1, 2, 10]
 
 
 def partition_columns(spark, table) -> list[str]:
@@ -100,7 +100,7 @@ def test_partition_by_counts(spark, tmp_path):
     # As arguments, into a table that is there.
     rows.write.save(str(batch), "lakecommit", "append", ["p", "q`r"])
     assert partition_columns(spark, batch) == ["p", "q`r"]
-    assert ids(spark, batch) == sorted([0, 1, 2, 3] * 2)
+    assert quick_ids(batch) == sorted([0, 1, 2, 3] * 2)
     source.add([1], region="EU")
     writer = source.frame(spark).writeStream.format("lakecommit").option("checkpointLocation", str(tmp_path / "c"))
     writer.partitionBy("region").trigger(availableNow=True).start(str(stream)).awaitTermination()

@@ -49,7 +49,7 @@ def test_columns_and_nested_fields_that_only_the_data_has(spark, tmp_path, sink)
         append(spark.range(1).withColumn("name", F.lit(1)), table, sink, mergeSchema="true")
 
 
-@pytest.mark.parametrize("mode", ["name", "id"])
+@pytest.mark.parametrize("mode", ["name", pytest.param("id", marks=pytest.mark.soak)])
 def test_mapped_columns(spark, tmp_path, sink, mode):
     table = tmp_path / "orders"
     append(spark.range(1), table, "delta", **{"delta.columnMapping.mode": mode})

@@ -14,7 +14,7 @@ from lakecommit.demo.place import Place
 from tests.process.evidence import Objects, assert_no_orphans
 
 from .faults import FEW_IDS, MANY_IDS, Fault, small_batches, wait_for
-from .streams import Source, ids, run, tidy
+from .streams import Source, quick_ids, run, tidy
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_batches")]
 __all__ = ["small_batches"]
@@ -100,7 +100,7 @@ def test_a_batch_write_whose_task_fails_leaves_nothing_and_may_be_repeated(spark
     wait_for(lambda: tidied(table) == [])
     fault.remove()
     append(frame, table, {})
-    assert ids(spark, table) == list(ids_written)
+    assert quick_ids(table) == list(ids_written)
     tidy()
     assert objects(table).manifests == set()
     assert_no_orphans(Place(str(table), {}, None))
@@ -122,10 +122,10 @@ def test_a_stream_whose_task_fails_is_exact_after_a_restart(spark, tmp_path):
     assert lost
     assert lost <= after.data, "who has lost is not known before the epoch is sealed"
     assert (after.seals, after.versions) == (before.seals, before.versions)
-    assert ids(spark, table) == [-1]
+    assert quick_ids(table) == [-1]
     fault.remove()
     run(frame, table, checkpoint)
-    assert ids(spark, table) == [-1, *FEW_IDS]
+    assert quick_ids(table) == [-1, *FEW_IDS]
     tidy()
     assert not lost & objects(table).data
     assert_no_orphans(Place(str(table), {}, None))
@@ -152,7 +152,7 @@ def test_a_query_that_is_stopped_in_an_epoch_writes_it_when_it_runs_again(spark,
     fault.release()
     fault.remove()
     run(frame, table, checkpoint)
-    assert ids(spark, table) == [-1, *FEW_IDS]
+    assert quick_ids(table) == [-1, *FEW_IDS]
     assert objects(table).newest_seal == 1
     tidy()
     assert_no_orphans(Place(str(table), {}, None))

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from lakecommit.spark_ext.source import LakecommitDataSource
 
 from .faults import FEW_IDS, Fault, small_batches, wait_for
-from .streams import Source, ids, run
+from .streams import Source, quick_ids, run
 
 pytestmark = pytest.mark.spark
 __all__ = ["small_batches"]
@@ -91,7 +91,7 @@ def test_a_task_that_cannot_put_its_file(write, session, tmp_path):
     assert_told(said, "cannot write p=7/", str(table), "not a directory", "; ")
     (table / "p=7").unlink()
     assert write(table, ["7L as p"]) == []
-    assert ids(session, table) == list(FEW_IDS)
+    assert quick_ids(table) == list(FEW_IDS)
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def test_a_seal_that_cannot_be_put_and_a_restart_once_it_can(session, tmp_path):
     assert_told([str(failure.value)], in_the_way.name, "; nothing was deleted, so run it again")
     shutil.rmtree(in_the_way)
     run(source.frame(session), table, checkpoint)
-    assert ids(session, table) == [0, 1]
+    assert quick_ids(table) == [0, 1]
 
 
 def test_reading(session, tmp_path):

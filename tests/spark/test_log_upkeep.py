@@ -17,7 +17,8 @@ def checkpoints(path: Path) -> list[int]:
     return sorted(int(each.name[:20]) for each in (path / "_delta_log").glob("*.checkpoint.parquet"))
 
 
-@pytest.mark.parametrize("by", ["option", "property"])
+# Which of them counts, `tests/unit/releasing/test_upkeep.py` asks.
+@pytest.mark.parametrize("by", [pytest.param("option", marks=pytest.mark.soak), "property"])
 def test_a_stream_has_checkpoints(spark, tmp_path, by):
     path, source = tmp_path / "table", Source(tmp_path / "input")
     name = "checkpointInterval" if by == "option" else "delta.checkpointInterval"

@@ -13,7 +13,7 @@ from lakecommit.cli.verbs.status.verb import read_status
 from lakecommit.clock import SystemClock
 from lakecommit.storage.location import open_store
 
-from .streams import EPOCH_BY_EPOCH, Source, ids, run
+from .streams import EPOCH_BY_EPOCH, Source, ids, quick_ids, run
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_restarted_query_goes_on_where_it_was(spark, tmp_path, source):
     for number in range(3):
         source.add([number])
         run(source.frame(spark, partitions=number + 1), table, tmp_path / "c")
-    assert ids(spark, table) == [0, 1, 2]
+    assert quick_ids(table) == [0, 1, 2]
 
 
 def test_a_rewound_checkpoint_is_refused(spark, tmp_path, source):
@@ -55,7 +55,7 @@ def test_a_rewound_checkpoint_is_refused(spark, tmp_path, source):
         run(source.frame(spark), table, checkpoint)
     with pytest.raises(Exception, match="rewound"):
         run(source.frame(spark), table, old)
-    assert ids(spark, table) == [1, 2, 3]
+    assert quick_ids(table) == [1, 2, 3]
 
 
 def test_an_epoch_planned_again_with_other_input_is_refused(spark, tmp_path):
@@ -87,12 +87,13 @@ def test_an_epoch_planned_again_with_other_input_is_refused(spark, tmp_path):
 def test_a_query_goes_from_delta_to_lakecommit_and_back_with_its_checkpoint(spark, tmp_path, source):
     table, checkpoint = tmp_path / "table", tmp_path / "c"
     expected = []
-    for number, sink in enumerate(["delta", "lakecommit", "lakecommit", "delta", "lakecommit", "delta"]):
+    for number, sink in enumerate(["delta", "lakecommit", "delta", "lakecommit"]):
         source.add([2 * number])
         source.add([2 * number + 1])
         expected += [2 * number, 2 * number + 1]
         run(source.frame(spark), table, checkpoint, sink=sink)
-        assert ids(spark, table) == expected, f"after {sink}"
+        assert quick_ids(table) == expected, f"after {sink}"
+    assert ids(spark, table) == expected
 
 
 @pytest.mark.parametrize("sinks", [("delta", "lakecommit"), ("lakecommit", "delta")])
@@ -104,7 +105,7 @@ def test_the_newest_epoch_repeated_by_the_other_sink_is_there_once(spark, tmp_pa
         (checkpoint / "commits" / name).unlink()
     source.add([2])
     run(source.frame(spark), table, checkpoint, sink=sinks[1])
-    assert ids(spark, table) == [1, 2]
+    assert quick_ids(table) == [1, 2]
 
 
 def test_batch_writes_inside_foreach_batch_have_their_own_identity(spark, tmp_path, source):
@@ -119,7 +120,7 @@ def test_batch_writes_inside_foreach_batch_have_their_own_identity(spark, tmp_pa
 
     query = source.frame(spark).writeStream.foreachBatch(twice).option("checkpointLocation", str(checkpoint))
     query.trigger(availableNow=True).start().awaitTermination()
-    assert ids(spark, table) == [0, 1, 2]
+    assert quick_ids(table) == [0, 1, 2]
 
 
 def test_a_query_without_rows_ends_and_the_next_one_goes_on(spark, tmp_path, source):
@@ -129,8 +130,8 @@ def test_a_query_without_rows_ends_and_the_next_one_goes_on(spark, tmp_path, sou
     source.add([2])
     run(source.frame(spark), table, checkpoint)
     run(source.frame(spark).where("id < 0"), tmp_path / "empty", tmp_path / "c2")
-    assert ids(spark, table) == [1, 2]
-    assert ids(spark, tmp_path / "empty") == []
+    assert quick_ids(table) == [1, 2]
+    assert quick_ids(tmp_path / "empty") == []
 
 
 def test_two_queries_into_one_table(spark, tmp_path):
@@ -144,7 +145,7 @@ def test_two_queries_into_one_table(spark, tmp_path):
         queries.append(writer.option("checkpointLocation", str(tmp_path / f"c{number}")).start(str(table)))
     for query in queries:
         query.awaitTermination()
-    assert ids(spark, table) == [0, 1, 2, 100, 101, 102]
+    assert quick_ids(table) == [0, 1, 2, 100, 101, 102]
 
 
 @pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
