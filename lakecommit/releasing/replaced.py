@@ -79,8 +79,8 @@ async def _judge_missing(
     stored = await in_parallel(lambda epoch: find_seal(store, query, epoch), missing)
     # One whose seal has gone meanwhile was released by somebody who asked the same.
     seals = [each.seal for each in stored if each is not None and each.seal.totals.epochs]
-    # What the next one has replaced the log names, too.
-    replacing = frozenset(seal.epoch for seal in seals if seal.replaces)
+    # What the next one has replaced the log names, too. Where versions are gone, that is all that it can say.
+    replacing = frozenset(seal.epoch for seal in seals if seal.replaces and found.decided)
     pending = await _read_pending(store, table_format, seals)
     paths = [file.path for each in pending if each.epoch not in replacing for file in each.files]
     named = await table_format.ever_named_files(paths)

@@ -172,7 +172,10 @@ class Committers:
                     schema=request.schema,
                     settings=replace(settings, query_name=facts.names.get(query)),
                     offsets=EpochOffsets(facts.fingerprint, facts.planned, facts.latest),
-                    pace=self._pace(options),
+                    # As many versions as epochs, however many there are: then nothing is gained by waiting for more.
+                    pace=replace(self._pace(options), backlog_interval_ms=0)
+                    if request.overwrite
+                    else self._pace(options),
                 )
                 return Answer(version=outcome.version)
             case Verb.COMMIT_BATCH:

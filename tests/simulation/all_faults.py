@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (  # noqa: F401 (they register their own)
     batch_overwriting_faults,
     cleaning_faults,
+    complete_faults,
     evolving_faults,
     expiry_faults,
     listening_faults,

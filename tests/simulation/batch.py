@@ -87,7 +87,7 @@ class BatchWrite:
             self._without_a_table = planned.plan.table_id is None
             if self.work.replaces:
                 settings = replace(settings, replaces=Replacement(Scope(), planned.version))
-                world.model.log.rests_on[self.query] = planned.version or 0
+                world.model.log.replacing.rests_on[self.query] = planned.version or 0
                 self._log_then = self._log_up_to(planned.version or 0)
             job = Job(self.query, Epoch(0), planned.plan, planned.skip, False)
             parts = [self._rows[:2], self._rows[2:]]
@@ -162,7 +162,7 @@ class BatchWrite:
     def _was_cleaned_up(self) -> bool:
         """Whether versions have gone since it was planned that lead to the one that it replaces: it slept, or one of
         its tasks did. Which files that had nobody can say, so that it is refused."""
-        return self._log_up_to(self.world.model.log.rests_on.get(self.query, -1)) < self._log_then
+        return self._log_up_to(self.world.model.log.replacing.rests_on.get(self.query, -1)) < self._log_then
 
     def _log_up_to(self, version: int) -> frozenset[str]:
         """The versions of the log up to this one that are there."""

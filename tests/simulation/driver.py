@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from lakecommit.errors import LakecommitError, SchemaMismatch
+from lakecommit.formats.change import Scope
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import Epoch, QueryId, Report
 from lakecommit.progress.backlog import NOT_KNOWN, EpochOffsets
 from lakecommit.progress.cadence import Pace
-from lakecommit.progress.settings import TableSettings
+from lakecommit.progress.settings import Replacement, TableSettings
 from lakecommit.service.table import ServedTable
 
 from .committing import INLINE_EMPTY_EPOCHS, end_committer, new_committer, settings_of, tidy
@@ -211,7 +212,7 @@ class Driver:
             query.id,
             wait_ms=self._wait_ms,
             limits=profile.limits,
-            interval_ms=profile.interval_ms,
+            interval_ms=self._interval_ms(query),
             delay_us=self._delay_us,
             metadata=profile.metadata[query.number],
             brings=self.world.schemas.of_a_stream(),
@@ -289,7 +290,9 @@ class Driver:
         if world.rng.random() >= world.profile.without_state:
             repeated = None
         asked = None if repeated is None else (Epoch(repeated), query.offsets[repeated].fingerprint)
-        resuming = asyncio.ensure_future(self.committer.resume(query.id, self._settings(query), self._pace(), asked))
+        resuming = asyncio.ensure_future(
+            self.committer.resume(query.id, self._settings(query), self._pace(query), asked)
+        )
         resuming.add_done_callback(self._orphan_ended)
         if repeated is None:
             return
@@ -357,7 +360,7 @@ class Driver:
                 schema=run.brings.schema,
                 settings=self._settings(query),
                 offsets=offsets,
-                pace=self._pace(),
+                pace=self._pace(query),
             )
         finally:
             if self._inline:
@@ -377,16 +380,21 @@ class Driver:
     def _settings(self, query: Query) -> TableSettings:
         metadata = self.world.profile.metadata[query.number]
         settings = settings_of(self.world, self.process.runs[query.id].brings)
-        return replace(settings, user_metadata=metadata, watermark_delay_us=self._delay_us, casts=True)
+        replaces = Replacement(Scope(), None) if self.world.completes(query.number) else None
+        delay_us = self._delay_us
+        return replace(settings, user_metadata=metadata, watermark_delay_us=delay_us, casts=True, replaces=replaces)
 
-    def _pace(self) -> Pace:
-        profile, limits = self.world.profile, self.world.profile.limits
+    def _interval_ms(self, query: Query) -> int:
+        return 0 if self.world.completes(query.number) else self.world.profile.interval_ms
+
+    def _pace(self, query: Query) -> Pace:
+        limits = self.world.profile.limits
         return Pace(
             commit_wait_ms=self._wait_ms,
             max_epochs=limits.epochs,
             max_files=limits.files,
             max_size_bytes=limits.size_bytes,
-            backlog_interval_ms=profile.interval_ms,
+            backlog_interval_ms=self._interval_ms(query),
         )
 
     def _a_committer(self) -> ServedTable:

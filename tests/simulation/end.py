@@ -43,12 +43,13 @@ def _check_rows(world: World, queries: list[Query], works: list[BatchWork], fore
         mark = log.marks.get(query.id, -1)
         # What somebody had compacted before its version was written over is in the table without a mark.
         held = {epoch for whose, epoch in log.once_committed - log.lost if whose == query.id}
-        pending = [epoch for epoch in range(mark + 1, query.epochs) if query.rows(epoch) and epoch not in held]
+        later = [epoch for epoch in range(mark + 1, query.epochs) if epoch not in held]
+        pending = [epoch for epoch in later if query.rows(epoch) or log.replacing.is_due(query.id)]
         if pending:
             raise Violation(f"epochs {pending} of {query.id} are pending at the end")
     for work in works:
         _check_work(world, work)
-    lost = expected - set(log.rows) - log.replaced_rows
+    lost = expected - set(log.rows) - log.replacing.rows
     if lost:
         raise Violation(f"rows are missing at the end: {sorted(lost)}")
 
@@ -58,7 +59,7 @@ def _check_work(world: World, work: BatchWork) -> None:
     log = world.model.log
     if work.txn is not None and log.mark_at(work.txn.application_id, log.version) < work.txn.version:
         raise Violation(f"batch work {work.number} is not in the table at the end")
-    if not set(work.committed) <= log.rows.keys() | log.batches.lost_rows() | log.replaced_rows:
+    if not set(work.committed) <= log.rows.keys() | log.batches.lost_rows() | log.replacing.rows:
         raise Violation(f"batch work {work.number} was committed and is not in the table")
 
 

@@ -10,6 +10,7 @@ from .batch_model import BatchModel
 from .names import owner_of_data, rows_of
 from .process import WALL_START_MS, Process
 from .profile import HOUR_MS
+from .replacing_model import ReplacingModel
 from .runs import Load, passed_over
 from .schema_model import SchemaModel
 from .violations import Violation
@@ -40,11 +41,7 @@ class LogModel:
         self.batches = BatchModel(model, world)
         self.schemas = SchemaModel(world)
         self.foreign_files: set[str] = set()
-        # The version that a batch write rests on which replaces the table, the newest that changed files, and the rows
-        # that such writes have replaced.
-        self.rests_on: dict[str, int] = {}
-        self._changed = -1
-        self.replaced_rows: set[int] = set()
+        self.replacing = ReplacingModel(model, world)
         # Epochs that were passed over and left out, because files of them were gone.
         self.given_up: set[tuple[str, int]] = set()
         # The actions that a checkpoint of this version holds of data files.
@@ -133,9 +130,14 @@ class LogModel:
             elif kind == "protocol":
                 self.protocol = action
         self.schemas.version_created(number, metadata, self.metadata, adds)
-        self._check_replaced(number, before, info)
-        self.replaced_rows |= rows - self.rows.keys() if info.get("txnId") in self.rests_on else set()
-        self._changed = number if adds or before != self.live.keys() else self._changed
+        self.replacing.version_created(
+            number,
+            info,
+            gone=rows - self.rows.keys(),
+            left=len(self.live),
+            changed=bool(adds) or before != self.live.keys(),
+            given_up=bool(info.get("lakecommit", {}).get("discarded")),
+        )
         self._go_back_where_nothing_is_repeated(marks, info)
         self.txns.update(txns)
         self._check_files(number, marks, adds, info, who)
@@ -146,17 +148,6 @@ class LogModel:
         self._move(number, marks)
         self._model.upkeep.version_made(number, info, who)
         self.on_version(number)
-
-    def _check_replaced(self, number: int, before: set[str], info: dict[str, Any]) -> None:
-        """A write that replaces the table removes all that is there, and nobody has changed that since it read it."""
-        rests_on = self.rests_on.get(info.get("txnId", ""))
-        if rests_on is None:
-            return
-        self._world.count("versions that replace the table")
-        if self.live:
-            raise Violation(f"version {number} replaces the table and leaves {len(self.live)} of {len(before)} files")
-        if self._changed > rests_on:
-            raise Violation(f"version {number} rests on version {rests_on} and drops what version {self._changed} did")
 
     def version_rewritten(self, number: int, body: bytes) -> bool:
         """Somebody's PUT without a condition takes effect over a version that is there; whether that matters.

@@ -96,7 +96,7 @@ class Model:
         mark = self.log.marks.get(query, -1)
         newest = max((epoch for name, epoch in self.sealed_by.get(process.name, ()) if name == query), default=-1)
         epochs = [epoch for epoch in range(mark + 1, newest + 1) if (query, epoch) not in self.log.once_committed]
-        pending = [epoch for epoch in epochs if self.seals[query, epoch].files]
+        pending = [epoch for epoch in epochs if self.seals[query, epoch].changes]
         if pending:
             raise Violation(f"{process.name} has sealed epochs {pending} of {query}, said {when} to be committed")
 
@@ -119,7 +119,7 @@ class Model:
     def is_pending(self, query: str, last: int) -> bool:
         """Whether an epoch with rows up to `last` is sealed and not committed."""
         epochs = range(self.log.marks.get(query, -1) + 1, last + 1)
-        return any(self.seals[query, epoch].files for epoch in epochs if (query, epoch) in self.seals)
+        return any(self.seals[query, epoch].changes for epoch in epochs if (query, epoch) in self.seals)
 
     def newest_pending(self, query: str) -> int | None:
         mark = self.log.marks.get(query, -1)
@@ -217,6 +217,8 @@ class Model:
             raise Violation(
                 f"epoch {seal.epoch} of {seal.query} is sealed with fingerprint {seal.fingerprint}, not {fingerprint}"
             )
+        if seal.replaces != self.log.replacing.is_due(seal.query):
+            raise Violation(f"the seal of epoch {seal.epoch} of {seal.query} says {seal.replaces} of replacing")
         seal.files = self.files_of(seal)
         run = None if who is None else who.runs.get(seal.query)
         self._check_totals(seal)

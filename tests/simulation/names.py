@@ -47,6 +47,12 @@ class SealRecord:
     counts: bool = True
     files: tuple[str, ...] = field(default=())
     size_bytes: int = 0
+    replaces: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """Whether the table is another with it."""
+        return bool(self.files) or self.replaces
 
     def manifests_of(self, task: int) -> list[str]:
         """The paths of the manifests of a winner."""
@@ -113,6 +119,7 @@ def read_seal(path: str, body: bytes) -> SealRecord:
         watermark_us=record["watermark_us"],
         backlog=record["backlog"],
         sealed_ms=record["sealed_ms"],
+        replaces=record["replaces"],
     )
 
 

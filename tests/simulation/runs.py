@@ -232,7 +232,7 @@ class Load:
     def of(seals: Iterable[SealRecord]) -> Load:
         epochs = files = size_bytes = 0
         for seal in seals:
-            epochs += bool(seal.files)
+            epochs += seal.changes
             files += len(seal.files)
             size_bytes += seal.size_bytes
         return Load(epochs, files, size_bytes)

@@ -40,6 +40,7 @@ class Scenario:
             )
             for number in range(profile.queries)
         ]
+        world.model.log.replacing.queries |= {each.id for each in self._queries if world.completes(each.number)}
         self._foreign = ForeignWriter(world)
         self._vacuum = Vacuum(world)
         world.vacuum_on = self._vacuum.on

@@ -48,6 +48,8 @@ INTERESTING = (
     "ends that are told after a new beginning",
     "epochs behind the watermark",
     "epochs repeated",
+    "epochs that empty the table",
+    "epochs that replace the table",
     "epochs sealed in backlog",
     "epochs sealed while others were pending",
     "epochs that Spark went on from while they were pending",

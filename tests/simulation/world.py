@@ -20,6 +20,7 @@ from .upkeep import Upkeep
 from .violations import Violation
 
 REPLACING_SEEDS = 0.3
+COMPLETE_SEEDS = 0.12
 
 
 class World:
@@ -67,6 +68,11 @@ class World:
         """
         rng = Random(f"replacing {self.seed}")
         return not self.profile.overwrites and rng.random() < REPLACING_SEEDS and (number + rng.randrange(2)) % 2 == 0
+
+    def completes(self, number: int) -> bool:
+        """Whether each epoch of this query replaces the table. The dice are others, and so are the seeds, as above."""
+        rng = Random(f"complete {self.seed}")
+        return not self.profile.overwrites and rng.random() < COMPLETE_SEEDS and number == 0
 
     def calm(self) -> None:
         """From here on nothing goes wrong any more; what sleeps still sleeps, and what was sent may still land."""
