@@ -17,8 +17,6 @@ from tests.quick import QUICK, make_spark_home
 from tests.spark.connect_server import connect_session
 
 PARTS = ("others", "session", "interop", "drivers")
-# What a test with the session, and one that starts drivers, asks for.
-SHARED = frozenset({"spark", "start"})
 
 
 def pytest_addoption(parser):
@@ -87,12 +85,12 @@ def needs_spark(item) -> bool:
 
 
 def part_of(item) -> str:
-    """Tests that share a session, those that mostly start drivers of their own, and all that need no Spark."""
+    """Two halves of the tests with a session, those that start drivers of their own, and all that need no Spark."""
     if not needs_spark(item):
         return "others"
-    if {"spark"} != SHARED.intersection(item.fixturenames):
+    if "spark" not in item.fixturenames:
         return "drivers"
-    return "interop" if "interop" in item.path.parts else "session"
+    return "session" if "spark" in item.path.parts else "interop"
 
 
 def _format_of(item) -> str:
