@@ -67,8 +67,9 @@ else
 	$(BIN)/python -m benchmarks.faulty_s3
 endif
 
-docs: setup ## write docs/options.md anew from the declarations
+docs: setup ## write docs/options.md and docs/delta-behaviours.md anew from what they are about
 	$(BIN)/python -m lakecommit.options.page > docs/options.md
+	$(BIN)/python -m tests.behaviours > docs/delta-behaviours.md
 
 clean: ## remove .venv, caches and build results
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
