@@ -1,7 +1,7 @@
 """The committer of one table: plans writes, seals epochs, and has its own task commit them.
 
 One instance serves all queries and batch writes of a process into a table. Sealing never waits for a commit that is
-under way: an epoch is sealed beside it and goes out with the next one. If an operation fails, what is remembered of that
+under way: an epoch is sealed beside it and goes out with the next one. If an operation fails, what is remembered of the
 query is in doubt, and the next call reads it again from the store. So a failure needs no repair, only another call.
 """
 
