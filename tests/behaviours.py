@@ -133,7 +133,11 @@ ROWS = (
         ("interop/test_rules.py", "interop/test_expressions.py", "interop/test_delta_features.py::test_invariants"),
     ),
     Row("`char` and `varchar`", SAME, ("spark/test_lengths.py",)),
-    Row("VARIANT, user-defined types", SAME, ("spark/test_own_types.py",)),
+    Row(
+        "VARIANT, user-defined types",
+        "the same; a table that gets its first variant has to have the feature",
+        ("spark/test_own_types.py",),
+    ),
     Row(
         "table properties for writers: sizes, codecs, prefixes, statistics",
         "the same; those that ask for a shuffle or a compaction are refused",

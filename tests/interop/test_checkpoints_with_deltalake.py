@@ -82,7 +82,7 @@ class Story:
         if state:
             file = {**state[0], "tags": {"tag": value}, "baseRowId": 7, "defaultRowCommitVersion": 1}
             action = {"add": {**file, "dataChange": False, "clusteringProvider": "liquid"}}
-            (log / f"{table.version() + 1:020d}.json").write_text(json.dumps(action) + "\n")
+            (log / f"{table.version() + 1:020d}.json").write_text(json.dumps(action, ensure_ascii=False) + "\n")
 
 
 def checkpointed(path: Path, *, in_steps: bool) -> None:

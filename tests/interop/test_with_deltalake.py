@@ -21,7 +21,7 @@ from lakecommit.model import DataFile
 from lakecommit.storage.location import open_store
 from tests.unit.formats.delta.fakes import change, field, run, schema_of
 
-VALUES = ["plain", "a/b", "100%", "k=v", "a:b", "with space", "ünïcödé", "plus+and&", "quote'\"", "{x}#?[]", None]
+VALUES = ["plain", "a/b", "100%", "k=v", "a:b", "with space", "ünïcödé", "plus+and&", "quote'\"", "{x}#?[]", "𠀀", None]
 
 
 def hive(value: str | None) -> str:

@@ -121,7 +121,9 @@ def merge(parts: Sequence[Actions]) -> Actions:
 
 
 def encode(actions: Iterable[Mapping[str, Any]]) -> bytes:
-    return b"".join(json.dumps(action, separators=(",", ":")).encode() + b"\n" for action in actions)
+    """As lines of a version. Characters stand for themselves: deltalake 1.6 reads some that are escaped as others."""
+    lines = (json.dumps(action, ensure_ascii=False, separators=(",", ":")) for action in actions)
+    return b"".join(line.encode() + b"\n" for line in lines)
 
 
 def path_to_uri(path: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from lakecommit.errors import ConflictingWrite, CorruptState, InvalidInput
 from lakecommit.formats.change import Change, Scope
-from lakecommit.formats.delta.log.actions import path_to_uri
+from lakecommit.formats.delta.log.actions import encode, path_to_uri
 from lakecommit.formats.delta.log.file_actions import key_of_action
 from lakecommit.formats.delta.log.listing import LogStore
 from lakecommit.formats.delta.log.live import LiveFiles, LogAt, log_at
@@ -44,7 +44,7 @@ class DeltaSelection:
     def add(self, live: Mapping[str, Any], now_ms: int) -> None:
         self.files += 1
         self.size_bytes += live["size"]
-        line = json.dumps({"remove": _remove(live, now_ms)}, separators=(",", ":")).encode() + b"\n"
+        line = encode([{"remove": _remove(live, now_ms)}])
         with local_disk():
             self._lines.write(line)
 
