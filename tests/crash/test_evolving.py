@@ -94,7 +94,7 @@ def test_the_story_without_a_fault() -> None:
     asyncio.run(check(table))
 
 
-@pytest.mark.parametrize("mode", ["die before", "die after", "lose the response"])
+@pytest.mark.parametrize("mode", ["die before", pytest.param("die after", marks=pytest.mark.soak), "lose the response"])
 def test_every_call(mode: str) -> None:
     calls, _ = asyncio.run(story())
 

@@ -120,6 +120,7 @@ def stream(frame: DataFrame, writer: str, path: Path) -> Any:
     return made.options(**(EPOCH_BY_EPOCH if writer == "lakecommit" else {})).start(str(path))
 
 
+@pytest.mark.soak
 def test_streams(spark: SparkSession, tmp_path: Path) -> None:
     """Generated and checked, epoch by epoch; a constraint that is added under the stream holds from then on."""
     paths = {writer: tmp_path / writer for writer in WRITERS}

@@ -31,6 +31,8 @@ def data_of(epoch: int, task: int) -> str:
     return rf"/0*{epoch}-{task}-[0-9a-f]+-\d+\.parquet"
 
 
+# In `make test` tasks fail and are run again in tests/spark/test_retried_tasks.py, and the simulation has stragglers.
+@pytest.mark.soak
 def test_an_executor_killed_and_a_straggler_overtaken(start, tmp_path, place_on_s3, proxy, assert_exactly_once):
     """In epoch 1 an upload stands still while both executors are killed, one after the other.
 

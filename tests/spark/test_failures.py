@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 __all__ = ["small_batches"]
 
 
-@pytest.fixture(params=["registered", "inline"])
+@pytest.fixture(params=["registered", pytest.param("inline", marks=pytest.mark.soak)])
 def session(request, spark):
     """A session that is registered, or one of the same driver that is not."""
     return spark if request.param != "inline" else spark.newSession()

@@ -42,7 +42,7 @@ def read(spark, table, kind: str):
     return rows
 
 
-KINDS = ["plain", "filtered", pytest.param("joined", marks=pytest.mark.soak), "by sql"]
+KINDS = ["filtered", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("plain", "joined", "by sql"))]
 
 
 @pytest.mark.parametrize("kind", KINDS)

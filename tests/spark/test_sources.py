@@ -71,6 +71,7 @@ def test_files_are_in_backlog_until_those_of_the_start_are_read(spark, source, s
     assert reached(stream(files(spark, source.directory, 2))) == [False, True], "files of the run before do not count"
 
 
+@pytest.mark.soak
 def test_files_are_in_backlog_with_any_trigger(spark, source, stream):
     for number in range(7):
         source.add([number])
@@ -120,6 +121,7 @@ def test_files_that_were_read_and_are_gone_only_shorten_the_backlog(spark, sourc
     assert reached(stream(files(spark, source.directory, 1)))[-1]
 
 
+@pytest.mark.soak
 def test_the_newest_files_first_are_a_backlog_with_available_now(spark, source, stream):
     for number in range(3):
         source.add([number])
@@ -170,7 +172,7 @@ def test_what_cannot_be_read_costs_the_backlog_and_nothing_else(spark, tmp_path,
     assert quick_ids(tmp_path / "table") == [0, 1]
 
 
-@pytest.mark.parametrize("kind", ["rate", "rate-micro-batch"])
+@pytest.mark.parametrize("kind", [pytest.param("rate", marks=pytest.mark.soak), "rate-micro-batch"])
 def test_rate_sources_are_never_in_backlog(spark, stream, kind):
     rows = {"rate": "rowsPerSecond", "rate-micro-batch": "rowsPerBatch"}[kind]
     epochs = stream(spark.readStream.format(kind).option(rows, 5).load(), epochs=2)
@@ -178,7 +180,7 @@ def test_rate_sources_are_never_in_backlog(spark, stream, kind):
     assert all(reached(epochs))
 
 
-@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("wrapped", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_a_source_that_does_not_know_available_now_is_never_in_backlog(spark, stream, wrapped):
     """Spark reads all there is in one epoch, where asked to behind a wrapper, and the rate source goes on meanwhile."""
     spark.conf.set(WRAPPER, str(wrapped).lower())
