@@ -64,6 +64,7 @@ else
 	$(BIN)/python -m benchmarks.remembering
 	$(BIN)/python -m benchmarks.checkpointing --json benchmarks/results/checkpointing.json
 	$(BIN)/python -m benchmarks.overwriting --json benchmarks/results/overwriting.json
+	$(BIN)/python -m benchmarks.long_stream --json benchmarks/results/long-stream.json
 	$(BIN)/python -m benchmarks.faulty_s3
 endif
 
