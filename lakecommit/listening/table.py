@@ -78,9 +78,10 @@ class Listening(Observer):
         self._store = self._around.store = store
 
     def knows(self, query: QueryId) -> bool:
-        """Whether each listener has its place in the query; nobody has to, where there are none."""
+        """Whether each listener has its place in the query and keeps it; nobody has to, where there are none."""
         names = set(self._listeners)
-        return not names or (query in self._feeds and self._of(query).keys() >= names)
+        feed = self._feeds.get(query)
+        return not names or (feed is not None and not feed.ended and self._of(query).keys() >= names)
 
     async def before_seal(self, query: QueryId, table: TableState | None) -> None:
         """Before anything more of the query is committed, its listeners have their places in it."""

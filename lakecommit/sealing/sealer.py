@@ -144,6 +144,9 @@ class Sealer:
         """Precondition: the epoch was judged fresh. Postcondition: its seal is durable and it is pending."""
         winners = winners_of(reports, query, epoch)
         await self._observer.before_seal(query, self._table.state)
+        if self._queries.latest(query, run).ended:
+            # It was stopped, and this is its last epoch.
+            self._observer.run_ended(query)
         staged = reported(query, epoch, winners, reports)
         pending = pending_of(query, epoch, staged.manifests)
         # What does not fit as far as is known is refused while Spark would still run the epoch anew.

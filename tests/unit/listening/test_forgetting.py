@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lakecommit import PartitionDone
+from lakecommit.errors import SchemaMismatch
 from lakecommit.listening.table import Listening
+from lakecommit.restarting.reader import Reader
 from tests.lake import QUERY, Named
 from tests.lake.virtual_time import run_virtually
 
@@ -127,5 +131,31 @@ def test_open_partitions_are_forgotten_and_marked_by_the_run_that_passes_their_e
         await lake.epoch(committer, 2, Named(days=("2026-01-03",), event_time_us=FIRST_DAY_US + 2 * DAY_US))
         await committer.settle_listeners()
         assert marked == ["day=2026-01-01"]
+
+    virtually(scenario)
+
+
+def test_a_run_after_one_that_sealed_nothing_is_not_forgotten_while_it_goes_on(monkeypatch):
+    async def refuse(*args):
+        raise SchemaMismatch("it does not fit")
+
+    async def scenario(lake):
+        listener = Forgetful()
+        committer = lake.committer(listener)
+        committer.begin_run(QUERY)
+        with monkeypatch.context() as patched, pytest.raises(SchemaMismatch):
+            patched.setattr(Reader, "check_fit", refuse)
+            await lake.epoch(committer, 0)
+        committer.end_run(QUERY)
+        committer.begin_run(QUERY)
+        await lake.epoch(committer, 0)
+        await committer.settle_listeners()
+        await lake.clock.sleep(3600)
+        await committer.tidy()
+        before = len(lake.store.requests)
+        await lake.epoch(committer, 1)
+        read = [path for verb, path in lake.store.requests[before:] if verb in {"list", "get"}]
+        assert not [path for path in read if "listeners" in path]
+        assert listener.forgotten == [QUERY], "when the first run ended"
 
     virtually(scenario)
