@@ -15,6 +15,6 @@ from . import (  # noqa: F401 (they register their own)
     upkeep_faults,
     vacuum_faults,
 )
-from .faults import FAULTS
+from .faults import FAULTS, RARE
 
-__all__ = ["FAULTS"]
+__all__ = ["FAULTS", "RARE"]

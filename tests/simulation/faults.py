@@ -35,6 +35,8 @@ from lakecommit.writing import uploads
 
 Fault = Callable[[], AbstractContextManager[None]]
 FAULTS: dict[str, Fault] = {}
+# Those that take a history which comes once in tens of thousands of seeds: they are not searched for.
+RARE: set[str] = set()
 
 
 def fault(make: Callable[[], Iterator[None]]) -> Fault:
@@ -42,6 +44,11 @@ def fault(make: Callable[[], Iterator[None]]) -> Fault:
     managed = contextmanager(make)
     FAULTS[make.__name__.replace("_", " ")] = managed
     return managed
+
+
+def rare_fault(make: Callable[[], Iterator[None]]) -> Fault:
+    RARE.add(make.__name__.replace("_", " "))
+    return fault(make)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from lakecommit.listening import calls, delivery, feed, places, table
 from lakecommit.model import Epoch
 from lakecommit.releasing import query as queries
 
-from .faults import fault
+from .faults import fault, rare_fault
 
 
 async def _nothing(*args: Any) -> None:
@@ -45,6 +45,15 @@ def listener_begins_with_what_is_committed_after_a_restart() -> Iterator[None]:
 @fault
 def snapshot_before_its_listeners_have_a_place() -> Iterator[None]:
     with patch.object(table.Listening, "query_read", _nothing):
+        yield
+
+
+@rare_fault
+def listeners_forget_a_run_that_goes_on() -> Iterator[None]:
+    def knows(self: Any, query: Any) -> bool:
+        return query in self._feeds and self._of(query).keys() >= set(self._listeners)
+
+    with patch.object(table.Listening, "knows", knows):
         yield
 
 

@@ -7,9 +7,10 @@ from typing import Any
 from unittest.mock import patch
 
 from lakecommit.formats.delta import table
+from lakecommit.formats.delta.write import selection
 from lakecommit.formats.delta.write.selection import DeltaSelection
 
-from .faults import fault
+from .faults import fault, rare_fault
 
 
 @fault
@@ -46,4 +47,11 @@ def version_before_the_plan_taken_for_the_plans() -> Iterator[None]:
 
     real = table.DeltaFormat.select
     with patch.object(table.DeltaFormat, "select", select):
+        yield
+
+
+@rare_fault
+def log_that_is_cleaned_up_meanwhile_not_read_again() -> Iterator[None]:
+    """A write is refused for a damaged log, which is none."""
+    with patch.object(selection, "TRIES", 1):
         yield

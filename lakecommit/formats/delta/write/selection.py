@@ -25,6 +25,8 @@ from lakecommit.schema import parse
 
 # What is kept in memory of the actions; the rest is on local disk.
 IN_MEMORY_BYTES = 1024 * 1024
+# How often the log is read before it counts as damaged.
+TRIES = 3
 
 
 class DeltaSelection:
@@ -84,24 +86,36 @@ async def select(
     """The live files of `version` that are in scope, without those of `adds` that are there as they were written.
 
     Raises `InvalidInput` where the table does not let files go, or a file of `adds` is not in scope, `ConflictingWrite`
-    where its log was cleaned up past `version`, and `LocalDiskFailed` where no local disk takes them.
+    where its log was cleaned up past `version`, `LocalDiskFailed` where no local disk takes them, and `CorruptState`
+    where the log is damaged.
     """
     check_replaceable(state.metadata, store.location)
     metadata = state.metadata
     within = in_scope(parse(metadata.schema_string), metadata.partition_columns, scope, adds)
-    selection = DeltaSelection(state, version, within)
     own = {path_to_uri(file.path): file.path for file in adds}
-    try:
-        async for found in LiveFiles(store, await _log_at(store, version)).read():
-            for live in found.to_dicts():
-                if live["path"] in own and live.get("deletionVector") is None:
-                    selection.kept.add(own[live["path"]])
-                elif selection.in_scope(live["partitionValues"]):
-                    selection.add(live, now_ms)
-    except BaseException:
-        selection.close()
-        raise
-    return selection
+    tries = 0
+    while True:
+        tries += 1
+        selection = DeltaSelection(state, version, within)
+        try:
+            await _fill(selection, store, version, own, now_ms)
+        except BaseException as error:
+            selection.close()
+            # It may have been cleaned up since it was listed: then a checkpoint has what is gone.
+            if not isinstance(error, CorruptState) or tries == TRIES:
+                raise
+        else:
+            return selection
+
+
+async def _fill(selection: DeltaSelection, store: LogStore, version: int, own: Mapping[str, str], now_ms: int) -> None:
+    """`own` are the files of the write, by how the log spells them."""
+    async for found in LiveFiles(store, await _log_at(store, version)).read():
+        for live in found.to_dicts():
+            if live["path"] in own and live.get("deletionVector") is None:
+                selection.kept.add(own[live["path"]])
+            elif selection.in_scope(live["partitionValues"]):
+                selection.add(live, now_ms)
 
 
 def selection_of(state: DeltaState, files: Sequence[DataFile], now_ms: int) -> DeltaSelection:
