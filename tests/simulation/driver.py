@@ -17,7 +17,7 @@ from lakecommit.progress.settings import Replacement, TableSettings
 from lakecommit.service.table import ServedTable
 
 from .committing import INLINE_EMPTY_EPOCHS, end_committer, new_committer, settings_of, tidy
-from .hearing import NAMES, new_listener
+from .hearing import choose_listeners, new_listener
 from .process import Process
 from .profile import MINUTE_MS, WAITS, Memory
 from .refusals import is_justified
@@ -66,9 +66,7 @@ class Driver:
             self._wait_ms = None
         self._delay_us = int(world.rng.random() * 3) * 4_000_000
         self._listeners = Listeners()
-        self._come_later: list[str] = []
-        if not self._inline:
-            self._choose_listeners()
+        self._come_later = [] if self._inline else choose_listeners(self.process, self._listeners)
         self.committer = self._new_committer()
         self._stopped = False
 
@@ -98,19 +96,6 @@ class Driver:
         if not self._inline and (self._last or self.world.rng.random() < self.world.profile.drains):
             await self._drain()
             await self._settle_listeners()
-
-    def _choose_listeners(self) -> None:
-        """Some are there from the start, some are registered later, and some never."""
-        world = self.world
-        for name in NAMES[: world.profile.listeners]:
-            if not world.chance(world.profile.absences):
-                self._listeners.add([new_listener(self.process, name)])
-                self.process.listeners[name] = -1
-                # Whoever runs a cell of a notebook again registers another object of the same name.
-                if world.chance(world.profile.absences / 2):
-                    self._come_later.append(name)
-            elif world.rng.random() < 0.5:
-                self._come_later.append(name)
 
     async def _listen_later(self) -> None:
         profile = self.world.profile

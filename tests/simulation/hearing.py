@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from lakecommit.listening.api import CommitListener, CommittedSnapshot
+from lakecommit.listening.registry import Listeners
 
 from .names import listener_of, micros_of
 from .process import Process
@@ -100,6 +101,21 @@ class Notebook(Bell):
 
 def new_listener(process: Process, name: str) -> CommitListener:
     return Notebook(process, name) if name == NAMES[0] else Bell(process, name)
+
+
+def choose_listeners(process: Process, listeners: Listeners) -> list[str]:
+    """Some are there from the start, some never; the names of those that are registered later."""
+    world, come_later = process.world, []
+    for name in NAMES[: world.profile.listeners]:
+        if not world.chance(world.profile.absences):
+            listeners.add([new_listener(process, name)])
+            process.listeners[name] = -1
+            # Whoever runs a cell of a notebook again registers another object of the same name.
+            if world.chance(world.profile.absences / 2):
+                come_later.append(name)
+        elif world.rng.random() < 0.5:
+            come_later.append(name)
+    return come_later
 
 
 class CallSlowly:

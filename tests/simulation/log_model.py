@@ -11,8 +11,8 @@ from .names import owner_of_data, rows_of
 from .process import WALL_START_MS, Process
 from .profile import HOUR_MS
 from .replacing_model import ReplacingModel
-from .runs import Load, passed_over
 from .schema_model import SchemaModel
+from .snapshots import check_runs
 from .violations import Violation
 
 if TYPE_CHECKING:
@@ -144,7 +144,13 @@ class LogModel:
         if "replaced" in info.get("lakecommit", {}):
             self._world.count("versions that were committed again")
         else:
-            self._check_runs(number, marks, info, who)
+            runs = {
+                query: (self._first_of(query, info), mark)
+                for query, mark in marks.items()
+                if (query, 0) in self._model.epochs
+            }
+            if runs:
+                check_runs(self._model, self._world, number, runs, info, who)
         self._move(number, marks)
         self._model.upkeep.version_made(number, info, who)
         self.on_version(number)
@@ -343,55 +349,6 @@ class LogModel:
                 continue
             for epoch in range(self._first_of(query, info), mark + 1):
                 self._check_epoch(number, query, epoch, by_epoch)
-
-    def _check_runs(self, number: int, marks: dict[str, int], info: dict[str, Any], who: Process | None) -> None:
-        """What a version says of the runs in it, and whether it was time for it."""
-        model = self._model
-        runs = {
-            query: (self._first_of(query, info), mark) for query, mark in marks.items() if (query, 0) in model.epochs
-        }
-        if not runs:
-            return
-        details = info["lakecommit"]
-        if details["epochs"] != {query: list(run) for query, run in runs.items()}:
-            raise Violation(f"version {number} has {runs} and speaks of {details['epochs']}")
-        model.watermarks.committed(
-            number, {query: last for query, (_, last) in runs.items()}, details.get("watermarks")
-        )
-        self._check_size(number, runs)
-        if len(runs) > 1:
-            self._world.count("snapshots of two queries")
-        if any(first < last for first, last in runs.values()):
-            self._world.count("snapshots of several epochs")
-        profile = self._world.profile
-        troubled = profile.store_fault or profile.disk_full or profile.disk_damage or profile.overwrites
-        troubled = troubled or self._world.vacuum_on
-        if who is not None and not troubled:
-            passed_over(who, runs)
-        for query, (first, last) in runs.items():
-            model.hearing.committed(who, query)
-            run = None if who is None else who.runs.get(query)
-            if run is None:
-                continue
-            if info.get("userMetadata") not in run.metadata_of_a_version():
-                raise Violation(f"version {number} has the metadata of another query than {query}")
-            run.committed(Load.of(model.seals[query, epoch] for epoch in range(first, last + 1)))
-
-    def _check_size(self, number: int, runs: dict[str, tuple[int, int]]) -> None:
-        """A snapshot of several epochs is bounded; an epoch is never split."""
-        model, limit = self._model, self._world.profile.snapshot_files
-        load = Load.of(
-            model.seals[query, epoch] for query, (first, last) in runs.items() for epoch in range(first, last + 1)
-        )
-        again = any(
-            (query, epoch) in self._again_ms for query, (first, last) in runs.items() for epoch in (first, last)
-        )
-        if load.files > limit and load.epochs > 1 and not again:
-            raise Violation(f"version {number} adds {load}, though {limit} files are enough")
-        if not load.files:
-            self._world.count("snapshots without files")
-        if any((query, last + 1) in model.seals for query, (_, last) in runs.items()):
-            self._world.count("snapshots that left something pending")
 
     def _check_batches(
         self,
