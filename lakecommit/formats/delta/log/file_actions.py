@@ -119,7 +119,9 @@ def vector_id(storage_type: str, place: str, offset: int | None) -> str:
 
 def from_dicts(kind: FileKind, actions: Sequence[Mapping[str, Any]]) -> FileActions:
     """From decoded JSON. Raises `pa.ArrowException` where a value is of another type than the protocol says."""
-    return FileActions(kind, pa.array([_with_pairs(action) for action in actions], kind.type))
+    # Field by field, which is quicker than struct by struct.
+    fields = [pa.array(_values(field, actions), field.type) for field in kind.type]
+    return FileActions(kind, pa.StructArray.from_arrays(fields, fields=list(kind.type)))
 
 
 def from_column(kind: FileKind, column: pa.StructArray) -> FileActions:
@@ -152,12 +154,12 @@ def _conformed(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
     return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=mask)
 
 
-def _with_pairs(action: Mapping[str, Any]) -> dict[str, Any]:
+def _values(field: pa.Field, actions: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Arrow takes maps as pairs."""
-    return {
-        name: list(value.items()) if name in ("partitionValues", "tags") and value is not None else value
-        for name, value in action.items()
-    }
+    values = [action.get(field.name) for action in actions]
+    if not pa.types.is_map(field.type):
+        return values
+    return [None if value is None else list(value.items()) for value in values]
 
 
 def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -150,7 +150,8 @@ class LiveFiles:
         """The actions of one version that no later one has replaced, in the form in which they are passed on."""
         try:
             for line in lines_backwards(body):
-                action = json.loads(line)
+                # `json.loads` of bytes guesses their encoding, which takes as long as half of the rest.
+                action = json.loads(line.decode())
                 if (value := action.get("add")) is not None:
                     if self._said_add(key_of_action(value)):
                         yield FileKind.ADD, value
