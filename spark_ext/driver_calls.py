@@ -1,7 +1,7 @@
 """What Spark leaves out for a Python data source, done right before `save()` and `start()`, where they are called.
 
-Tables by name are among that: `saveAsTable("db.orders")` is `save()` with the option `table`, `toTable(…)` is `start()`
-with it, and the session's catalog says where the table is.
+Tables by name are among that: `saveAsTable("db.orders")` is `save()` with the location of the table, and `toTable(…)`
+is `start()` with it; the session's catalog says where that is.
 
 Spark drops the columns of `writeStream.partitionBy(…)` and refuses those of `write.partitionBy(…)`. Of a stream that
 cannot run it tells after the start, or only in its log. And pyspark puts a line of its own before what a task of a
@@ -23,15 +23,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from lakecommit.errors import InvalidInput
+from lakecommit.errors import InvalidInput, LakecommitError
 from lakecommit.formats.registry import NAMES, format_named
 from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.tables_by_name import check_sql, location_of
+from lakecommit.spark_ext.writers import VERSION_AT_SAVE
 
 T = TypeVar("T")
 
 _MERGING = "mergeSchema"
-_READ_VERSION = "readVersion"
+_PARTITIONS = "partitionBy"
+_READ_VERSION = "readversion"
+# The attribute of a writer that has what it was told by us.
+_TOLD = "_lakecommit_told"
 
 OWN_ERRORS = "lakecommit."
 # What `save` and `start` take and set by themselves, too late for us.
@@ -113,7 +117,7 @@ def check(call: WriterCall) -> None:
             f"both partitionBy({', '.join(call.partitioned_by)}) and the option partitionBy are given; leave one out"
         )
     if "table" in call.options and "path" in call.options:
-        raise InvalidInput(f"both a table's name, {call.options['table']}, and a location are given; leave one out")
+        raise _twice_named(call.options["table"])
     if not call.streaming:
         return
     if "path" not in call.options and "table" not in call.options:
@@ -166,21 +170,17 @@ def _wrapped(method: Callable[..., Any], writers: Writers) -> Callable[..., Any]
                 getattr(self, name)(value)
         call = _read(writers.call, self)
         if call is not None:
+            # Options stay with a writer, which may be used again: those that an earlier call has told it are nobody's.
+            told = getattr(self, _TOLD, {})
+            call = replace(call, options={name: each for name, each in call.options.items() if told.get(name) != each})
             call = _with_arguments(call, given.arguments)
             check(call)
             spark = writers.session(self)
             if "table" in call.options:
                 given.arguments["path"] = location_of(spark, call.options["table"])
                 call = _with_arguments(call, given.arguments)
-            for name, value in (_read(merging, spark) or {}).items():
-                if name.lower() not in call.options:
-                    self.option(name, value)
-            if call.overwrite and _READ_VERSION.lower() not in call.options:
-                version = _read(writers.newest_version, self, call.options)
-                if version is not None:
-                    self.option(_READ_VERSION, version)
+            _tell(self, {**_undone(told), **_left_out(self, call, spark, writers)})
             if call.partitioned_by:
-                self.option("partitionBy", ",".join(map(_quoted, call.partitioned_by)))
                 self.partitionBy()
         with writers.calling(self):
             return method(*given.args, **given.kwargs)
@@ -200,9 +200,43 @@ def _wrapped_by_name(method: Callable[..., Any], to_location: str, writers: Writ
         _, (_, table), *others = given.arguments.items()
         arguments = dict(others)
         options = arguments.pop("options", {})
-        return getattr(self, to_location)(**{**options, **arguments, "table": table or ""})
+        call = _read(writers.call, self)
+        known = {} if call is None else call.options
+        location = location_of(writers.session(self), table or "")
+        if {**known, **by_name(options)}.get("path", location) != location:
+            raise _twice_named(table)
+        return getattr(self, to_location)(**{**options, **arguments, "path": location})
 
     return called
+
+
+def _left_out(writer: Any, call: WriterCall, spark: Any, writers: Writers) -> dict[str, str]:
+    """What Spark leaves out of a call, as options."""
+    found = {name: value for name, value in (_read(merging, spark) or {}).items() if name.lower() not in call.options}
+    asked = call.overwrite and _READ_VERSION not in call.options
+    version = _read(writers.newest_version, writer, call.options) if asked else None
+    if version is not None:
+        found[VERSION_AT_SAVE] = str(version)
+    if call.partitioned_by:
+        found[_PARTITIONS] = ",".join(map(_quoted, call.partitioned_by))
+    return found
+
+
+def _undone(told: Mapping[str, str]) -> dict[str, str]:
+    """What takes back that which an earlier call has told; the columns of a writer stay, as in Spark."""
+    nothing = {_MERGING: "false", VERSION_AT_SAVE: ""}
+    return {name: value for name, value in nothing.items() if name.lower() in told}
+
+
+def _tell(writer: Any, options: Mapping[str, str]) -> None:
+    for name, value in options.items():
+        writer.option(name, value)
+    if options:
+        setattr(writer, _TOLD, {**getattr(writer, _TOLD, {}), **by_name(options)})
+
+
+def _twice_named(table: str) -> InvalidInput:
+    return InvalidInput(f"both a table's name, {table}, and a location are given; leave one out")
 
 
 def _checked(method: Callable[..., Any], check: Callable[[Any, Any], None]) -> Callable[..., Any]:
@@ -234,6 +268,9 @@ def _quoted(column: str) -> str:
 def _read(reader: Callable[..., T], *arguments: Any) -> T | None:
     try:
         return reader(*arguments)
+    except LakecommitError:
+        # The write would meet it, too.
+        raise
     except Exception as error:
         _log.info(
             "the settings of a Spark writer cannot be read, so that lakecommit does not check them: %s",

@@ -28,6 +28,8 @@ from lakecommit.spark_ext.task import run_task, sealed_already
 from lakecommit.state.codec import encode_report
 from lakecommit.storage.location import absolute
 
+# Where `register` was called, the version of the table when `save()` was: not for users, who have `readVersion`.
+VERSION_AT_SAVE = "lakecommit.versionAtSave"
 _log = logging.getLogger("lakecommit.spark_ext")
 
 
@@ -45,8 +47,16 @@ class BatchWriter(DataSourceArrowWriter):
         self._overwrite = overwrite
         self._options = everywhere(options)
         self._query = QueryId(f"{BATCH_PREFIX}{uuid.uuid4()}")
+        saved_at = self._options.pop(VERSION_AT_SAVE.lower(), "")
         with sentence_first(f"planning {self}"):
-            request = Request(Verb.PLAN, self._options, schema, streaming=False, overwrite=overwrite)
+            request = Request(
+                Verb.PLAN,
+                self._options,
+                schema,
+                streaming=False,
+                overwrite=overwrite,
+                read_version=int(saved_at) if saved_at else None,
+            )
             self._planned = committer_link.submit(request).answer
             # What the session says when the write is committed may be meant for another one.
             self._options |= txn_options(parse_options(self._options, streaming=False, defaults=self._planned.defaults))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from lakecommit.committing.attempt import Landed, commit
 from lakecommit.formats.change import Change, Kind
 from lakecommit.progress.queries import Queries
+from lakecommit.progress.settings import TableSettings
 from lakecommit.progress.table import ChangeTable
 from lakecommit.restarting.reader import Reader
+
+_log = logging.getLogger("lakecommit.committing")
 
 
 async def evolve(
@@ -27,4 +32,15 @@ async def evolve(
         evolution = table_format.evolution(queries.table.state, schema)
         return None if evolution is None else Change(change_id, Kind.EVOLVE, evolves=evolution)
 
-    return await commit(queries.table, reader.turn, make, queries.see_marks)
+    landed = await commit(queries.table, reader.turn, make, queries.see_marks)
+    if landed is not None:
+        _log.info("version %d of %s has a wider schema", landed.table.version, table_format.location)
+    return landed
+
+
+def resting_on(landed: Landed | None, settings: TableSettings) -> TableSettings:
+    """The settings of a write that has made a wider schema: where nobody came in between, its rows rest on that."""
+    replaces = settings.replaces
+    if landed is None or replaces is None or replaces.version != landed.table.version - 1:
+        return settings
+    return replace(settings, replaces=replace(replaces, version=landed.table.version))

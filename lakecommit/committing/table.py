@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from lakecommit import schema as schemas
 from lakecommit.clock import Clock
 from lakecommit.committing.batch import commit_batch
-from lakecommit.committing.evolving import evolve
+from lakecommit.committing.evolving import evolve, resting_on
 from lakecommit.committing.loop import Snapshots
 from lakecommit.errors import InvalidInput, LakecommitError, SchemaMismatch, StoreError
 from lakecommit.formats.plan import WritePlan
@@ -46,7 +46,7 @@ _log = logging.getLogger("lakecommit.committing")
 @dataclass(frozen=True, slots=True)
 class Planned:
     """`done` is, for each query, the newest epoch that its tasks need not write; `skip` says that a batch is done.
-    `version` is that of the table; None where there is none yet."""
+    `version` is the one that a batch write rests on; None where there is no table yet."""
 
     plan: WritePlan
     done: Mapping[QueryId, Epoch]
@@ -159,8 +159,7 @@ class TableCommitter:
     ) -> Planned:
         if settings.merge_schema:
             landed = await evolve(self._queries, self._reader, self._format, schema, self._new_id)
-            if landed is not None:
-                _log.info("version %d of %s has a wider schema", landed.table.version, self._format.location)
+            settings = resting_on(landed, settings)
             # The table was looked at for that.
             afresh = False
         async with self._reader.turn:
@@ -205,8 +204,7 @@ class TableCommitter:
     def _planned(self, schema: str, settings: TableSettings, txn: Txn | None) -> Planned:
         plan = self._table.plan(schema, settings)
         skip = txn is not None and self._table.has_reached(txn)
-        version = None if self._table.state is None else self._table.state.version
-        return Planned(plan, done_epochs(self._queries.progress.values()), skip, version)
+        return Planned(plan, done_epochs(self._queries.progress.values()), skip, self._table.rests_on(settings))
 
     async def commit_epoch(
         self,

@@ -106,6 +106,12 @@ class TableView:
             self._format.check_scope(self.state, plan, replaces.scope)
         return plan
 
+    def rests_on(self, settings: TableSettings) -> int | None:
+        """The version that the rows of a batch write may have been made from; None where there is no table."""
+        if settings.replaces is not None and settings.replaces.version is not None:
+            return settings.replaces.version
+        return None if self.state is None else self.state.version
+
     def added_checks(self, plan: WritePlan) -> tuple[Check, ...]:
         return () if self.state is None else self._format.added_checks(self.state, plan)
 

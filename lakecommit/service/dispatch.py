@@ -359,7 +359,9 @@ def _replacement(options: Options, request: Request) -> Replacement | None:
             if value is not None:
                 raise InvalidInput(f'option {name} only works with mode("overwrite"); leave it out of an append')
         return None
-    version = request.read_version if options.read_version is None else options.read_version
+    # The planner has decided; it goes by what the user says, or else by what the driver has found.
+    planned = request.verb is not Verb.PLAN or options.read_version is None
+    version = request.read_version if planned else options.read_version
     return Replacement(Scope(options.dynamic_overwrite, options.replace_where), version, options.overwrite_schema)
 
 

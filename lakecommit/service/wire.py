@@ -24,8 +24,8 @@ class Request:
     `query` is set for a batch write, whose writer chose it; an epoch's query is known from its reports, each of which
     is an encoded `Report`, or b"" where Spark has none. `session` is the id that `register` gave to the Spark session,
     and `execution` Spark's own of the batch write, "" where it is not known. `overwrite` is Spark's word for a write
-    that replaces what is there, as each epoch of a stream may, and `read_version` the table's version when a batch
-    write was planned.
+    that replaces what is there, as each epoch of a stream may. `read_version` is the table's version that the rows of a
+    batch write may rest on: for a plan as the driver has found it, for a commit as the plan's answer has it.
     """
 
     verb: Verb
@@ -46,7 +46,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`plan` and `done` answer a plan. `version` is the table's: as it was planned for, or as it was committed.
+    """`plan` and `done` answer a plan. `version` is the table's: the one that a batch write rests on, or its own.
     `defaults` are options that the session sets."""
 
     plan: str = ""

@@ -96,7 +96,10 @@ def partition_columns(spark, table) -> list[str]:
 def test_partition_by_counts(spark, tmp_path):
     rows = spark.range(4).selectExpr("id", "id % 2 as p", "'x' as `q``r`")
     batch, stream, source = tmp_path / "batch", tmp_path / "stream", Source(tmp_path / "input")
-    rows.write.partitionBy("p", "q`r").format("lakecommit").mode("append").save(str(batch))
+    writer = rows.write.format("lakecommit").mode("append")
+    writer.partitionBy("p").save(str(tmp_path / "other"))
+    # Of a writer that is used again the last word counts.
+    writer.partitionBy("p", "q`r").save(str(batch))
     # As arguments, into a table that is there.
     rows.write.save(str(batch), "lakecommit", "append", ["p", "q`r"])
     assert partition_columns(spark, batch) == ["p", "q`r"]

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
 
 from lakecommit.committing.table import TableCommitter
+from lakecommit.errors import StoreError
 
 from .streams import ids
 
@@ -86,3 +87,33 @@ def test_what_was_cached_before_is_as_old_as_that_and_the_version_can_be_named(s
         overwrite(before, table, readVersion=version)
     before.unpersist()
     assert ids(spark, table) == [0, 1, 2, 10]
+
+
+def test_a_writer_is_used_again(spark, table, tmp_path):
+    """Options stay with it, but for what `save()` has found out for itself."""
+    writer = spark.range(5, 7).write.format("lakecommit").mode("overwrite")
+    for _ in range(2):
+        writer.save(str(table))
+        assert ids(spark, table) == [5, 6]
+    other = tmp_path / "other"
+    for _ in range(2):
+        writer.save(str(other))
+    assert ids(spark, other) == [5, 6]
+    writer.mode("append").save(str(table))
+    assert ids(spark, table) == [5, 5, 6, 6]
+
+
+def test_what_gets_a_new_column_rests_on_that(spark, table):
+    wider = spark.read.format("delta").load(str(table)).withColumn("twice", F.col("id") * 2)
+    overwrite(wider, table, mergeSchema="true")
+    assert sorted(map(tuple, spark.read.format("delta").load(str(table)).collect())) == [(0, 0), (1, 2), (2, 4)]
+
+
+def test_a_store_that_does_not_answer_fails_the_write_and_not_its_guard(spark, table, monkeypatch):
+    async def fail(self):
+        raise StoreError("the store did not answer; run it again")
+
+    monkeypatch.setattr(TableCommitter, "newest_version", fail)
+    with pytest.raises(StoreError, match="the store did not answer"):
+        overwrite(spark.range(1), table)
+    assert ids(spark, table) == [0, 1, 2]

@@ -58,9 +58,11 @@ def tables(spark, schema) -> list[str]:
     return sorted(row.tableName for row in spark.sql(f"SHOW TABLES IN {schema}").collect() if not row.isTemporary)
 
 
-def test_a_batch_writes_to_a_table_by_name(spark, table):
+def test_a_batch_writes_to_a_table_by_name(spark, table, tmp_path):
     writer = rows(spark).write.format("lakecommit").mode("append")
     writer.saveAsTable(f"spark_catalog.{table}")
+    # The same writer, elsewhere and back.
+    writer.save(str(tmp_path / "elsewhere"))
     writer.option("table", table).save()
     assert ids(spark, table) == [0, 0, 1, 1, 2, 2]
     rows(spark).write.saveAsTable(name=table, mode="overwrite", format="lakecommit", userMetadata="all")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
-from lakecommit.errors import SchemaMismatch
+from lakecommit.errors import ConflictingWrite, SchemaMismatch
 from lakecommit.model import QueryId
+from lakecommit.progress.settings import Replacement
 from tests.lake import QUERY, SCHEMA, SETTINGS
-from tests.lake.stories import batch, version_path
+from tests.lake.stories import OVERWRITE, WHOLE, batch, version_path
 from tests.unit.committing.test_other_writers import alter, with_column
 
 MERGING = replace(SETTINGS, merge_schema=True)
@@ -121,5 +123,23 @@ def test_without_being_asked_nothing_is_added(table):
         with pytest.raises(SchemaMismatch, match="extra"):
             await committer.plan(with_column("extra"), SETTINGS, afresh=True)
         assert await columns(table) == ["id", "text"]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(("between", "conflicts"), [(False, False), (True, True)])
+def test_a_write_that_replaces_the_table_rests_on_the_schema_that_it_has_made(table, between, conflicts):
+    async def scenario():
+        committer, wider = table.committer(), with_column("extra")
+        await batch(table, committer, [1])
+        if between:
+            await batch(table, table.committer(), [2], query="cccccccc-0000-0000-0000-000000000000")
+        settings = replace(MERGING, replaces=Replacement(WHOLE, 1))
+        planned = await committer.plan(wider, settings, afresh=True)
+        report = await table.report(planned, 0, 0, [3], query=OVERWRITE)
+        settings = replace(settings, replaces=Replacement(WHOLE, planned.version))
+        with pytest.raises(ConflictingWrite) if conflicts else nullcontext():
+            await committer.commit_batch(OVERWRITE, [report], schema=wider, settings=settings, txn=None)
+        assert await table.ids() == ([1, 2] if conflicts else [3])
 
     run(scenario())
