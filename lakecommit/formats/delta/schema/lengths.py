@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from lakecommit.formats.plan import MaxLength, WritePlan
-from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct
+from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, parse
 
 RAW_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
@@ -60,13 +60,28 @@ def char_columns(schema: Struct) -> frozenset[str]:
 
 
 def unheeded_lengths(plan: WritePlan, current: WritePlan) -> list[str]:
-    """Columns that may hold less now than when the files of `plan` were written."""
+    """Columns that may hold less now than when the files of `plan` were written, which have them."""
     asked = {limit.path: limit.characters for limit in plan.lengths}
+    written = parse(plan.schema)
     return [
         f"column {'.'.join(limit.path)} has become {limit.type}, and its values were not checked by that"
         for limit in current.lengths
-        if asked.get(limit.path, limit.characters + 1) > limit.characters
+        if asked.get(limit.path, limit.characters + 1) > limit.characters and _has(written, limit.path)
     ]
+
+
+def _has(data_type: DataType, path: tuple[str, ...]) -> bool:
+    """Whether something is at a path of physical names."""
+    if not path:
+        return True
+    match data_type:
+        case Struct(fields):
+            return any(field.physical_name == path[0] and _has(field.type, path[1:]) for field in fields)
+        case Array():
+            return _has(data_type.element, path[1:])
+        case Map():
+            return _has(data_type.key if path[0] == "key" else data_type.value, path[1:])
+    return False
 
 
 def _problem(field: Field) -> bool:
@@ -101,11 +116,13 @@ def _limits(raw: _Raw, data_type: DataType, path: tuple[str, ...]) -> Iterator[M
 
 
 def _matched(parts: tuple[tuple[str, _Raw], ...], fields: tuple[Field, ...]) -> list[tuple[tuple[str, _Raw], Field]]:
-    """By name; and where a field was renamed since, which the note is not, by place."""
+    """By name; and where a field was renamed since, which the note is not, by place.
+
+    A field may have come since, and one without a type is not written.
+    """
     names = {field.name.lower(): field for field in fields}
-    if all(name.lower() in names for name, _ in parts):
-        return [(part, names[part[0].lower()]) for part in parts]
-    return list(zip(parts, fields, strict=True))
+    common = [(part, names[part[0].lower()]) for part in parts if part[0].lower() in names]
+    return common if len(common) == min(len(parts), len(fields)) else list(zip(parts, fields, strict=True))
 
 
 def _parsed(text: str) -> _Raw:

@@ -95,6 +95,29 @@ def test_files_do_not_fit_a_column_that_has_become_shorter() -> None:
         delta.check(plans["varchar(6)"], plain)
 
 
+def test_files_fit_a_table_with_new_columns_that_have_lengths() -> None:
+    delta, inner = delta_on(FakeStore()), (field("x", "string"), field("y", "string"))
+    before = (field("id"), field("s", struct(inner[0])), field("l", array(struct(inner[0]))))
+    plan = delta.plan(state_of(*before), schema_of(*before), None)
+    raw = "struct<x:string,y:varchar(3)>"
+    after = (
+        field("id"),
+        limited("s", struct(*inner), raw),
+        limited("l", array(struct(*inner)), f"array<{raw}>"),
+        limited("v", "string", "varchar(10)"),
+        limited("m", map_of("string", "string"), "map<char(1),varchar(2)>"),
+    )
+    delta.check(state_of(*after), plan)
+    with pytest.raises(SchemaMismatch, match=r"column l\.element\.x has become varchar\(3\)"):
+        delta.check(state_of(*after[:2], limited("l", array(struct(*inner)), "array<struct<x:varchar(3)>>")), plan)
+
+
+def test_a_field_without_a_type_has_no_place_in_files() -> None:
+    table = (limited("s", struct(field("a", "string"), field("v", "void")), "struct<a:varchar(3),v:void>"), field("id"))
+    plan = delta_on(FakeStore()).plan(state_of(*table), schema_of(field("id")), None)
+    assert [limit.path for limit in plan.lengths] == [("s", "a")]
+
+
 def test_a_new_table_keeps_the_lengths_of_the_data() -> None:
     data = schema_of(limited("v", "string", "varchar(5)"), limited("odd", "string", "varchar("))
     plan = delta_on(FakeStore()).plan(None, data, None)
