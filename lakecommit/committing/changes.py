@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakecommit.formats.change import Change, Evolution, Held, Kind, RestsOn, Selection
+from lakecommit.formats.change import Change, Evolution, Kind, RestsOn, Selection
 from lakecommit.model import Pending, own_mark_id
 from lakecommit.progress.observer import Part
 from lakecommit.progress.settings import TableSettings, Txn
@@ -23,7 +23,7 @@ def stream_change(change_id: str, parts: Sequence[Part], removes: Selection | No
             mark for query, epoch in last.items() for mark in ((str(query), epoch), (own_mark_id(query), epoch))
         ),
         rests_on=_rests_on(removes is None and all(part.settings.blind for part in parts)),
-        holds=tuple(_held(part) for part in parts),
+        holds=tuple(part.held for part in parts),
         removes=removes,
         user_metadata=parts[0].settings.user_metadata,
     )
@@ -53,16 +53,3 @@ def batch_change(
 
 def _rests_on(blind: bool) -> RestsOn:
     return RestsOn.NOTHING if blind else RestsOn.UNKNOWN
-
-
-def _held(part: Part) -> Held:
-    first, last = part.epochs[0], part.epochs[-1]
-    epochs = zip(part.epochs, part.files, strict=True)
-    return Held(
-        query=part.query,
-        run=(first.epoch, last.epoch),
-        left_out=tuple(seal.epoch for seal, files in epochs if seal.totals.files > len(files.files)),
-        watermark_us=last.watermark_us,
-        name=part.settings.query_name,
-        compacted=part.compacted,
-    )

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from lakecommit.errors import TableMadeAnew
-from lakecommit.formats.change import Change, EpochRun, Evolution, Scope, Selection
+from lakecommit.formats.change import Change, Evolution, Scope, Selection
+from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey, LogTail
 from lakecommit.model import AttemptId, DataFile, Epoch, Marks, QueryId, own_mark_id
@@ -145,35 +146,6 @@ class Conflict:
 
     state: TableState
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class LogAttempts:
-    """Attempts of which the table's log names a file. `whole` says that the log goes back to its beginning."""
-
-    attempts: frozenset[AttemptId]
-    whole: bool
-
-
-@dataclass(frozen=True, slots=True)
-class VersionTag:
-    """A version as a listing shows it."""
-
-    version: int
-    etag: str | None
-    modified_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """What a version says that it has of one query: runs of epochs (first and last), and the own mark that it sets.
-
-    A fence has all epochs up to its mark: those that no other version holds were given up.
-    """
-
-    etag: str | None
-    runs: tuple[EpochRun, ...] = ()
-    own: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

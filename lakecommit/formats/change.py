@@ -112,7 +112,7 @@ class Held:
     def keeps_marks(self) -> bool:
         """Whether the version may set marks that were reached before: it makes up for others, or is a part of a replay
         of epochs that were in the table once."""
-        return bool(self.again or self.settled or self.compacted)
+        return bool(self.again or self.compacted or (self.settled and self.run is None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +138,3 @@ class Change:
     evolves: Evolution | None = None
     partition_columns: tuple[str, ...] = ()
     user_metadata: str | None = None
-
-
-def runs_of(kind: Kind, held: Held | None, own: int | None) -> tuple[EpochRun, ...]:
-    """The epochs of a query that a version of this kind has, which sets the own mark to `own`, or not at all."""
-    if kind is Kind.FENCE:
-        return () if own is None else ((Epoch(0), Epoch(own)),)
-    return () if held is None else held.runs

@@ -230,6 +230,13 @@ def next_run(
     return progress.pending[:end]
 
 
+def passed_run(marks: Marks) -> tuple[Epoch, Epoch] | None:
+    """The epochs that another sink went past, first and last. A replay has seen that none of their rows are missing:
+    the version that goes on from there says so."""
+    own = -1 if marks.own is None else int(marks.own)
+    return None if marks.mark is None or marks.mark <= own else (Epoch(own + 1), marks.mark)
+
+
 def done_epochs(queries: Iterable[Progress]) -> Mapping[QueryId, Epoch]:
     """For each query the newest epoch that a task need not write again."""
     return {each.query: each.newest for each in queries if each.newest is not None}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakecommit.formats.base import TableState
+from lakecommit.formats.change import EpochRun, Held
 from lakecommit.model import DataFile, Pending, QueryId, Report, SealedEpoch, Totals
 from lakecommit.progress.settings import TableSettings, Txn
 from lakecommit.state.stored import StoredSeal
@@ -16,7 +17,8 @@ class Part:
     """One query's part of a snapshot: a run of its epochs, and their files. `settings` are those that it was chosen
     with: the query may have brought others since.
 
-    `compacted` says that of these epochs, or of those that follow them, the table has some files already.
+    `compacted` says that of these epochs, or of those that follow them, the table has some files already. Another sink
+    went past the epochs of `passed`, in their order, and nothing of them is missing from the table.
     """
 
     query: QueryId
@@ -24,6 +26,7 @@ class Part:
     files: Sequence[Pending]
     settings: TableSettings
     compacted: bool = False
+    passed: EpochRun | None = None
 
     @property
     def totals(self) -> Totals:
@@ -37,6 +40,21 @@ class Part:
     @property
     def adds(self) -> tuple[DataFile, ...]:
         return tuple(file for pending in self.files for file in pending.files)
+
+    @property
+    def held(self) -> Held:
+        """What its version holds of the query."""
+        first, last = self.epochs[0], self.epochs[-1]
+        epochs = zip(self.epochs, self.files, strict=True)
+        return Held(
+            query=self.query,
+            run=(first.epoch, last.epoch),
+            settled=() if self.passed is None else (self.passed,),
+            left_out=tuple(seal.epoch for seal, files in epochs if seal.totals.files > len(files.files)),
+            watermark_us=last.watermark_us,
+            name=self.settings.query_name,
+            compacted=self.compacted,
+        )
 
 
 @dataclass(frozen=True, slots=True)

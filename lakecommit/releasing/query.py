@@ -9,7 +9,8 @@ from functools import partial
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.concurrency.parallel import in_parallel
-from lakecommit.formats.base import Holding, TableState, marks_of
+from lakecommit.formats.base import TableState, marks_of
+from lakecommit.formats.evidence import Holding
 from lakecommit.listening.places import told_up_to
 from lakecommit.model import RELEASE_AGE_MS, Epoch, Marks, QueryId, Seal, own_mark_id
 from lakecommit.progress.standing import Standing, standing_of

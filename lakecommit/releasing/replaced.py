@@ -17,8 +17,9 @@ from lakecommit.committing.attempt import commit
 from lakecommit.committing.replacing import ReplacedTable
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import ContradictoryState
-from lakecommit.formats.base import Holding, Located, Open, TableState, Testify, marks_of
+from lakecommit.formats.base import Located, Open, TableState, Testify, marks_of
 from lakecommit.formats.change import Change, Held, Kind, Selection
+from lakecommit.formats.evidence import Holding
 from lakecommit.formats.plan import WritePlan
 from lakecommit.model import DataFile, Epoch, Pending, QueryId, Seal, own_mark_id
 from lakecommit.progress.table import ChangeTable, ReadTable, TableView
@@ -189,8 +190,8 @@ async def commit_again(
             return None
         again.extend(each.epoch for each in pending)
         if presence.replacing:
-            again[:] = sorted({*presence.replacing, own})
-            pending = [await _newest(store, table_format, query, own, again)]
+            pending = [await _newest(store, table_format, versions, query, own, sorted(presence.replacing))]
+            again[:] = sorted({*presence.replacing, pending[0].epoch})
         for plan in {each.plan for each in pending if each.plan is not None}:
             table_format.check(table, WritePlan.from_json(plan), accepted_table_id)
         await check_present(store, table_format.location, pending)
@@ -212,13 +213,18 @@ async def commit_again(
     return again
 
 
-async def _newest(store: Get, table_format: Located, query: QueryId, own: Epoch, replacing: Sequence[Epoch]) -> Pending:
-    """The epoch that the table should hold, and nothing else: the newest, where a version is gone that had replaced
-    what was there before. Raises `ContradictoryState` where rows were appended since then."""
-    stored = await find_seal(store, query, own)
+async def _newest(
+    store: Get, table_format: Located, versions: OwnVersions, query: QueryId, own: Epoch, replacing: Sequence[Epoch]
+) -> Pending:
+    """The epoch that the table should hold, and nothing else: the newest that was not given up, where a version is gone
+    that had replaced what was there before. Raises `ContradictoryState` where rows were appended since then."""
+    epoch = own
+    while versions.gave_up(epoch):
+        epoch = Epoch(epoch - 1)
+    stored = await find_seal(store, query, epoch)
     if stored is None or not stored.seal.replaces:
         raise ContradictoryState(
-            f"epochs {list(replacing)[:20]} of query {query} replaced {table_format.location}, and other writers have "
+            f"epochs {replacing[:20]} of query {query} replaced {table_format.location}, and other writers have "
             "written over versions of them; epochs since then were appended, so that what belongs into the table "
             'cannot be told: run the query with outputMode("complete") again, or restore the table'
         )

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError
-from lakecommit.formats.base import Holding, TableState
+from lakecommit.formats.base import TableState
+from lakecommit.formats.change import Kind
+from lakecommit.formats.evidence import holding_of
 from lakecommit.model import Epoch, QueryId, Report
 from lakecommit.progress.observer import Observer, Snapshot
 from lakecommit.progress.table import ReadTable
@@ -61,11 +63,11 @@ class TableHousekeeper(Observer):
         self._cleaner(stored.seal.query).sealed(stored)
 
     def committed(self, table: TableState, snapshots: Sequence[Snapshot]) -> None:
-        runs = {each.part.query: (each.part.epochs[0].epoch, each.part.epochs[-1].epoch) for each in snapshots}
+        holds = {each.part.query: each.part.held for each in snapshots}
         for query, cleaner in self._queries.items():
-            run = runs.get(query)
-            holding = Holding(table.etag) if run is None else Holding(table.etag, (run,), run[1])
-            cleaner.committed(table.version, holding)
+            held = holds.get(query)
+            own = None if held is None else held.last
+            cleaner.committed(table.version, holding_of(table.etag, Kind.APPEND_EPOCHS, held, own))
 
     def versions_of(self, query: QueryId) -> OwnVersions:
         return self._cleaner(query).versions

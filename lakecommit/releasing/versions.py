@@ -14,7 +14,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from lakecommit.concurrency.parallel import in_parallel
-from lakecommit.formats.base import Holding, Testify, VersionTag
+from lakecommit.formats.base import Testify
+from lakecommit.formats.change import EpochRun
+from lakecommit.formats.evidence import Holding, VersionTag
 from lakecommit.model import Epoch, QueryId
 
 # How many versions are read at a time where it is not known which one holds an epoch, and in one look altogether.
@@ -75,6 +77,12 @@ class OwnVersions:
     def known(self, epochs: Collection[Epoch]) -> frozenset[Epoch]:
         """Those of `epochs` whose version is remembered."""
         return held_by(self._known.values(), frozenset(epochs))
+
+    def gave_up(self, epoch: Epoch) -> bool:
+        """Whether an epoch was given up, as far as it is known."""
+        wanted = frozenset((epoch,))
+        holdings = [each for each in self._known.values() if held_by([each], wanted)]
+        return bool(holdings) and all(epoch in _within(each.given_up, wanted) for each in holdings)
 
     async def find(self, wanted: Collection[Epoch], head: int) -> Whereabouts:
         """Where the epochs in `wanted` are, in a table whose newest version is `head`.
@@ -166,8 +174,11 @@ def held_by(holdings: Iterable[Holding], epochs: frozenset[Epoch]) -> frozenset[
     """Those of `epochs` that one of `holdings` has."""
     if not epochs:
         return frozenset()
+    return _within((run for holding in holdings for run in holding.runs), epochs)
+
+
+def _within(runs: Iterable[EpochRun], epochs: frozenset[Epoch]) -> frozenset[Epoch]:
     low, high = min(epochs), max(epochs)
-    runs = (run for holding in holdings for run in holding.runs)
     return epochs.intersection(
         each for first, last in runs for each in map(Epoch, range(max(first, low), min(last, high) + 1))
     )

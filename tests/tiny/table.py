@@ -16,16 +16,14 @@ from lakecommit.formats.base import (
     Conflict,
     FormatStore,
     HistoryEntry,
-    Holding,
-    LogAttempts,
     Moved,
     TableFormat,
     TableState,
-    VersionTag,
     check_change,
     made_anew,
 )
-from lakecommit.formats.change import Change, Scope, runs_of
+from lakecommit.formats.change import Change, Scope
+from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag, holding_of
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId, own_mark_id
@@ -201,7 +199,7 @@ class TinyFormat:
             return None
         said = json.loads(found.body)
         own = dict(said.get("marks", ())).get(own_mark_id(query))
-        return Holding(found.etag, runs_of(kind_of(said), held_by(said, query), own), own)
+        return holding_of(found.etag, kind_of(said), held_by(said, query), own)
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
         said = [each for each in await self._all() if application_id not in each.get("kept", ())]

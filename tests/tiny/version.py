@@ -141,6 +141,7 @@ def held_by(said: Mapping[str, Any], query: str) -> Held | None:
                 run=None if run is None else (run[0], run[1]),
                 again=tuple(each["again"]),
                 settled=tuple((first, last) for first, last in each["settled"]),
+                left_out=tuple(each["left_out"]),
                 name=each["name"],
                 compacted=each["compacted"],
             )

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakecommit.formats.change import Change, Held, Kind, RestsOn, Scope, runs_of
+from lakecommit.formats.change import Change, Held, Kind, RestsOn, Scope
+from lakecommit.formats.evidence import Holding, holding_of
 from lakecommit.model import Epoch, QueryId
 
 _OPERATIONS = {
@@ -59,17 +60,17 @@ def notes_of(change: Change) -> dict[str, Any]:
     return notes
 
 
-def runs_in(info: Mapping[str, Any], query: QueryId, own: int | None) -> tuple[tuple[Epoch, Epoch], ...]:
-    """The epochs of a query in a version that sets its own mark to `own`, or does not set it.
+def holding_in(info: Mapping[str, Any], query: QueryId, own: int | None, etag: str | None) -> Holding:
+    """What a version has of a query that sets its own mark to `own`, or does not set it.
 
     Raises `AttributeError`, `KeyError`, `TypeError` or `ValueError` where the notes are not lakecommit's.
     """
     kind = Kind.FENCE if info.get("operation") == _OPERATIONS[Kind.FENCE] else Kind.APPEND_EPOCHS
-    return runs_of(kind, held_in(info, query), own)
+    return holding_of(etag, kind, held_in(info, query), own)
 
 
 def held_in(info: Mapping[str, Any], query: QueryId) -> Held:
-    """What the version holds of a query, as far as anything is decided by it. Raises as `runs_in` does."""
+    """What the version holds of a query, as far as anything is decided by it. Raises as `holding_in` does."""
     notes = info.get("lakecommit") or {}
     run = notes.get("epochs", {}).get(query)
     return Held(
@@ -77,6 +78,7 @@ def held_in(info: Mapping[str, Any], query: QueryId) -> Held:
         run=None if run is None else _run(run),
         again=tuple(Epoch(int(epoch)) for epoch in notes.get("replaced", {}).get(query, ())),
         settled=tuple(_run(each) for each in notes.get("settled", {}).get(query, ())),
+        left_out=tuple(Epoch(int(epoch)) for epoch in notes.get("discarded", {}).get(query, ())),
         compacted=query in notes.get("compacted", ()),
     )
 

@@ -13,12 +13,9 @@ from lakecommit.formats.base import (
     Conflict,
     FormatStore,
     HistoryEntry,
-    Holding,
-    LogAttempts,
     Moved,
     TableFormat,
     TableState,
-    VersionTag,
     made_anew,
 )
 from lakecommit.formats.change import Change, Kind, Scope
@@ -62,6 +59,7 @@ from lakecommit.formats.delta.write.selection import (
     selected,
     selection_of,
 )
+from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId

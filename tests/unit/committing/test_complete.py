@@ -12,9 +12,9 @@ from lakecommit.formats.change import Scope
 from lakecommit.model import Epoch
 from lakecommit.progress.settings import Replacement
 from lakecommit.storage.counting import counted_requests
-from tests.lake import ASYNCHRONOUS, QUERY, SETTINGS
+from tests.lake import ASYNCHRONOUS, QUERY, SCHEMA, SETTINGS
 from tests.lake.lake import let_go
-from tests.lake.stories import batch, overwrite, version_path, write_over
+from tests.lake.stories import batch, foreign_version, overwrite, path_of, version_path, write_over
 
 COMPLETE = replace(SETTINGS, replaces=Replacement(Scope(), None))
 
@@ -180,5 +180,52 @@ def test_so_does_one_without_rows(table):
             await committer.tidy()
             await committer.drain()
         assert await table.ids() == []
+
+    run(scenario())
+
+
+def test_what_another_sink_went_past_is_not_taken_for_written_over(table):
+    """Its rows would have been replaced in turn."""
+
+    async def scenario():
+        committer = table.committer()
+        await table.epoch(committer, 0, [0], settings=COMPLETE)
+        planned = await committer.plan(SCHEMA, COMPLETE, queries=[QUERY])
+        await table.seal_only(committer, 1, [await table.report(planned, 1, 0, [1])], settings=COMPLETE)
+        await foreign_version(table, 2, {"txn": {"appId": QUERY, "version": 2, "lastUpdated": 1}})
+        committer = table.committer()
+        await table.epoch(committer, 3, [3], settings=COMPLETE)
+        await batch(table, table.committer(), [77])
+        for each in (committer, table.committer()):
+            for _ in range(3):
+                table.pass_minutes(1)
+                await each.tidy()
+                await each.drain()
+            assert await table.ids() == [3, 77], "nobody has replaced what was added since"
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_an_epoch_that_was_given_up_does_not_come_back_for_one_that_was_written_over(table, deleted):
+    async def scenario():
+        committer = table.committer()
+        for epoch in range(2):
+            await table.epoch(committer, epoch, [epoch], settings=COMPLETE)
+        planned = await committer.plan(SCHEMA, COMPLETE, queries=[QUERY])
+        report = await table.report(planned, 2, 0, [2])
+        await table.seal_only(committer, 2, [report], settings=COMPLETE)
+        await table.committer().commit_pending(QUERY, replace(SETTINGS, given_up=frozenset({Epoch(2)})))
+        if deleted:
+            await table.store.delete([path_of(report)])
+        await write_over(table, 2)
+        committer = table.committer()
+        committer.begin_run(QUERY)
+        await committer.resume(QUERY, SETTINGS, ASYNCHRONOUS, (Epoch(2), None))
+        for _ in range(3):
+            table.pass_minutes(1)
+            await committer.tidy()
+            await committer.drain()
+        assert await table.ids() == [1]
 
     run(scenario())

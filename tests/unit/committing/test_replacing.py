@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakecommit.errors import ConflictingWrite, InvalidInput, Overtaken
+from lakecommit.errors import ConflictingWrite, CorruptState, InvalidInput, Overtaken
 from lakecommit.progress.settings import Replacement, Txn
 from tests.lake import QUERY
 from tests.lake.stories import (
@@ -171,3 +171,17 @@ def test_one_whose_version_was_written_over_is_reported_and_not_repeated(table, 
 
     run(scenario())
     assert f"batch write {OVERWRITE}, was written over by another writer; run it again" in caplog.text
+
+
+@pytest.mark.delta_log
+def test_a_damaged_log_is_said_to_be_damaged_and_not_cleaned_up(table):
+    async def scenario():
+        committer = table.committer()
+        for epoch in range(4):
+            await table.epoch(committer, epoch, [epoch])
+        await table.store.delete([version_path(2)])
+        for _ in range(2):
+            with pytest.raises(CorruptState, match="versions are missing"):
+                await overwrite(table, committer, [9])
+
+    run(scenario())

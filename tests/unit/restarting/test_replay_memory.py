@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from lakecommit.errors import ContradictoryState, CorruptState
-from lakecommit.formats.base import LogAttempts
+from lakecommit.formats.evidence import LogAttempts
 from lakecommit.formats.plan import WritePlan
 from lakecommit.model import (
     Attempt,

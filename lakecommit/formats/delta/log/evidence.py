@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import pyarrow as pa
 
 from lakecommit.errors import CorruptState
-from lakecommit.formats.base import LogAttempts
 from lakecommit.formats.delta.commit_info import keeps_mark
 from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_checkpoint
 from lakecommit.formats.delta.log.listing import LogStore, list_log, newest_commits
 from lakecommit.formats.delta.log.names import OWN_NAME, LogListing, commit_path, sidecar_path
 from lakecommit.formats.delta.log.ranged import column_values
 from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, parse_commit
+from lakecommit.formats.evidence import LogAttempts
 from lakecommit.model import AttemptId
 from lakecommit.storage.base import Found
 

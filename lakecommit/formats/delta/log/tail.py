@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterator
 
 from lakecommit.errors import CorruptState
-from lakecommit.formats.base import Holding, VersionTag
-from lakecommit.formats.delta.commit_info import held_in, runs_in
+from lakecommit.formats.delta.commit_info import held_in, holding_in
 from lakecommit.formats.delta.log.evidence import is_own_name
 from lakecommit.formats.delta.log.listing import LogStore
 from lakecommit.formats.delta.log.names import LOG, before_version, commit_path, commit_version
 from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, parse_commit
+from lakecommit.formats.evidence import Holding, VersionTag
 from lakecommit.model import Marks, QueryId, own_mark_id
 from lakecommit.storage.base import Found
 
@@ -41,7 +41,7 @@ async def read_holding(store: LogStore, version: int, query: QueryId) -> Holding
     own = actions.txns.get(own_mark_id(query))
     info = actions.commit_info or {}
     try:
-        return Holding(found.etag, runs_in(info, query, own), own)
+        return holding_in(info, query, own, found.etag)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptState(
             f"{commit_path(version)} has a commitInfo that lakecommit never writes: {error}; restore it from a backup"

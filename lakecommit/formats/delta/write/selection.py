@@ -15,7 +15,7 @@ from lakecommit.errors import ConflictingWrite, CorruptState, InvalidInput
 from lakecommit.formats.change import Change, Scope
 from lakecommit.formats.delta.log.actions import encode, path_to_uri
 from lakecommit.formats.delta.log.file_actions import key_of_action
-from lakecommit.formats.delta.log.listing import LogStore
+from lakecommit.formats.delta.log.listing import LogStore, newest_commits
 from lakecommit.formats.delta.log.live import LiveFiles, LogAt, log_at
 from lakecommit.formats.delta.log.local_files import local_disk
 from lakecommit.formats.delta.state import DeltaState, Metadata
@@ -128,10 +128,11 @@ def selection_of(state: DeltaState, files: Sequence[DataFile], now_ms: int) -> D
 
 
 async def _log_at(store: LogStore, version: int) -> LogAt:
-    """The log was read when the write was planned. If it is damaged, whoever plans it again hears of that."""
+    """Raises `CorruptState` only where the log is damaged, and not just shorter than when the write was planned."""
     try:
         return await log_at(store, version)
     except CorruptState:
+        await log_at(store, max((await newest_commits(store)).commits, default=version))
         raise ConflictingWrite(
             f"the log of {store.location} was cleaned up past version {version}, which the write rests on; nothing was "
             "committed: run the write again"

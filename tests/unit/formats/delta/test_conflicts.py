@@ -9,7 +9,7 @@ import pytest
 from lakecommit.errors import ConflictingWrite, InvalidInput
 from lakecommit.formats.base import Committed, Conflict
 from lakecommit.formats.change import Kind, Scope
-from tests.lake.stores import FakeStore
+from tests.lake.stores import FakeStore, lines
 from tests.unit.formats.delta.fakes import (
     FakeClock,
     add,
@@ -23,6 +23,7 @@ from tests.unit.formats.delta.fakes import (
     schema_of,
     txn,
 )
+from tests.unit.formats.delta.logs import UUID
 
 SCHEMA = schema_of(field("id"), field("day", "string"))
 WHOLE = Scope()
@@ -182,6 +183,8 @@ def test_a_version_that_the_log_was_cleaned_up_past(store: FakeStore) -> None:
 
     async def go():
         state = await format_.open()
+        described = (protocol(), metadata(schema=SCHEMA, partitions=["day"]))
+        store.objects[f"_delta_log/{2:020d}.checkpoint.{UUID}.json"] = lines(*described)
         del store.objects[f"_delta_log/{0:020d}.json"]
         await format_.select(state, 1, Scope(), ())
 
