@@ -27,7 +27,7 @@ from lakecommit.errors import InvalidInput, LakecommitError
 from lakecommit.formats.registry import NAMES, format_named
 from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.tables_by_name import check_sql, location_of
-from lakecommit.spark_ext.writers import VERSION_AT_SAVE
+from lakecommit.spark_ext.writers import LOCATION_OF, VERSION_AT_SAVE
 
 T = TypeVar("T")
 
@@ -217,6 +217,8 @@ def _left_out(writer: Any, call: WriterCall, spark: Any, writers: Writers) -> di
     version = _read(writers.newest_version, writer, call.options) if asked else None
     if version is not None:
         found[VERSION_AT_SAVE] = str(version)
+    if "table" in call.options:
+        found[LOCATION_OF] = call.options["table"]
     if call.partitioned_by:
         found[_PARTITIONS] = ",".join(map(_quoted, call.partitioned_by))
     return found
@@ -224,7 +226,7 @@ def _left_out(writer: Any, call: WriterCall, spark: Any, writers: Writers) -> di
 
 def _undone(told: Mapping[str, str]) -> dict[str, str]:
     """What takes back that which an earlier call has told; the columns of a writer stay, as in Spark."""
-    nothing = {_MERGING: "false", VERSION_AT_SAVE: ""}
+    nothing = {_MERGING: "false", VERSION_AT_SAVE: "", LOCATION_OF: ""}
     return {name: value for name, value in nothing.items() if name.lower() in told}
 
 

@@ -16,8 +16,14 @@ _NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
 _OURS = re.compile("lakecommit", re.IGNORECASE)
 _TEXTS_AND_COMMENTS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 # MERGE has a USING as well, and a schema may be called lakecommit: neither is followed by this.
-_CREATES = re.compile(r"\s*(?:create|replace)\b.*\busing\s+`?lakecommit`?(?![\w.`])", re.DOTALL | re.IGNORECASE)
-_BY_PATH = re.compile(r"\blakecommit`?\s*\.\s*`[^`]*/", re.IGNORECASE)
+_CREATES = re.compile(
+    r"\s*(?:explain\s+(?:\w+\s+)?)?(?:create|replace|insert\s+overwrite(?:\s+local)?\s+directory)\b"
+    r".*\busing\s+`?lakecommit`?(?![\w.`])",
+    re.DOTALL | re.IGNORECASE,
+)
+_BY_PATH = re.compile(
+    r"\b(?:from|join|into|overwrite|table|update|using)\s+`?lakecommit`?\s*\.\s*`[^`]*/", re.IGNORECASE
+)
 
 
 def location_of(spark: Any, name: str) -> str:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from lakecommit.errors import ContradictoryState
+from lakecommit.errors import ContradictoryState, InvalidInput
 from lakecommit.formats.plan import WritePlan
 from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, Epoch, QueryId, Report, TaskId
 from lakecommit.options.declarations import Options
@@ -28,8 +28,10 @@ from lakecommit.spark_ext.task import run_task, sealed_already
 from lakecommit.state.codec import encode_report
 from lakecommit.storage.location import absolute
 
-# Where `register` was called, the version of the table when `save()` was: not for users, who have `readVersion`.
+# What a registered session tells, and users do not: the version of the table when `save()` was called, and the name of
+# the table that the location is of.
 VERSION_AT_SAVE = "lakecommit.versionAtSave"
+LOCATION_OF = "lakecommit.locationOf"
 _log = logging.getLogger("lakecommit.spark_ext")
 
 
@@ -155,7 +157,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 def everywhere(options: Mapping[str, str]) -> dict[str, str]:
     """The options with a location that means the same on every node: a relative one is the driver's, as in Spark."""
-    return {key: absolute(value) if key.lower() == "path" and value else value for key, value in options.items()}
+    by_name = {key.lower(): value for key, value in options.items()}
+    if "path" in by_name and by_name.get("table") not in (None, by_name.get(LOCATION_OF.lower())):
+        raise InvalidInput(
+            f"both a location and the option table, {by_name['table']}, are given, and only a registered session knows "
+            "where a table is; leave one out, and call lakecommit.register(spark) first for the name"
+        )
+    given = {key: value for key, value in options.items() if key.lower() != LOCATION_OF.lower()}
+    return {key: absolute(value) if key.lower() == "path" and value else value for key, value in given.items()}
 
 
 def _options(raw: Mapping[str, str], planned: Answer, *, streaming: bool) -> Options:

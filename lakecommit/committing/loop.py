@@ -96,6 +96,8 @@ class Snapshots:
             else:
                 await self._step()
         self._queries.forget_ended()
+        if not self._queries.runs:
+            self._replaced.forget()
         self._patience.over()
         self._reading.clear()
         self.held.clear()

@@ -37,6 +37,10 @@ class ReplacedTable:
         """`files` are all that is in the table now. Their statistics are not needed any more."""
         self._latest = (table, tuple(replace(file, stats="") for file in files))
 
+    def forget(self) -> None:
+        """Nobody replaces the table any more."""
+        self._latest = None
+
     def close(self) -> None:
         if self._selection is not None:
             self._selection.close()

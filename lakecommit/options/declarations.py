@@ -324,7 +324,7 @@ STORE = Prefixed(
     hint="An option of the object store, such as region=eu-west-1; may be repeated.",
 )
 
-_OVERWRITING = "lakecommit only appends; leave it out"
+_OVERWRITING = "what a write replaces is chosen by replaceWhere, or by partitionOverwriteMode=dynamic; leave it out"
 _READING = "it is for reading, and lakecommit only writes; leave it out"
 
 # Names that Delta or a later lakecommit knows, and what to do instead.

@@ -34,7 +34,7 @@ _REPLACED = {
     "proxy.host": "proxy_url",
 }
 # A region's own endpoint, and the one of all regions: a store finds them by itself.
-_AWS = re.compile(r"(?:https?://)?s3(?:[.-]([a-z0-9-]+))?\.amazonaws\.com/?")
+_AWS = re.compile(r"(?:https?://)?s3(?:[.-]([a-z]{2,}(?:-[a-z]+)+-\d+))?\.amazonaws\.com/?", re.IGNORECASE)
 
 
 def counts(name: str) -> bool:
@@ -79,19 +79,18 @@ def refusal(name: str) -> InvalidInput:
 
 
 def _credentials(given: Mapping[str, str]) -> dict[str, str]:
-    """Nothing where others than those that are set would be used: a store finds them by itself, or has to be told."""
-    providers = given.get(_PROVIDER, "Temporary Simple")
-    if "AnonymousAWSCredentialsProvider" in providers:
-        return {"skip_signature": "true"}
-    usable = "Temporary" in providers or "Simple" in providers
-    if not usable or "access.key" not in given or "secret.key" not in given:
-        return {}
-    without_token = "Temporary" not in providers
-    return {
-        option: given[key]
-        for key, option in _KEYS.items()
-        if key in given and not (without_token and key == "session.token")
-    }
+    """Those of the first provider that has some, as Hadoop takes them. Nothing where others than those that are set
+    would be used: a store finds them by itself, or has to be told."""
+    keys = {option: given[key] for key, option in _KEYS.items() if key in given}
+    for provider in re.split(r"[,\s]+", given.get(_PROVIDER, "Temporary Simple")):
+        if "AnonymousAWSCredentialsProvider" in provider:
+            return {"skip_signature": "true"}
+        if {"access_key_id", "secret_access_key"} <= keys.keys():
+            if "Temporary" in provider and "session_token" in keys:
+                return keys
+            if "Simple" in provider:
+                return {option: value for option, value in keys.items() if option != "session_token"}
+    return {}
 
 
 def _place(given: Mapping[str, str]) -> dict[str, str]:
@@ -99,7 +98,7 @@ def _place(given: Mapping[str, str]) -> dict[str, str]:
     endpoint = given.get("endpoint", "")
     if (aws := _AWS.fullmatch(endpoint)) is not None:
         if aws[1] is not None:
-            found["region"] = aws[1]
+            found["region"] = aws[1].lower()
     elif endpoint:
         scheme = "http" if given.get("connection.ssl.enabled", "").lower() == "false" else "https"
         found["endpoint"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"

@@ -151,6 +151,8 @@ def test_other_formats_are_left_alone(spark, schema, table, tmp_path):
         "/* new */ CREATE TABLE t USING lakecommit AS SELECT 1 AS id",
         "INSERT INTO lakecommit.`/path/table` SELECT 1",
         "SELECT * FROM `lakecommit`.`s3://lake/orders`",
+        "INSERT OVERWRITE DIRECTORY '/x' USING lakecommit SELECT 1",
+        "EXPLAIN EXTENDED CREATE TABLE t USING lakecommit",
     ],
 )
 def test_sql_with_lakecommit_is_refused(text):
@@ -167,6 +169,7 @@ def test_sql_with_lakecommit_is_refused(text):
         "MERGE INTO t USING lakecommit ON t.id = lakecommit.id WHEN MATCHED THEN DELETE",
         "INSERT INTO lakecommit.orders SELECT * FROM `lakecommit`.`others`",
         "SELECT 'lakecommit.`/path`'",
+        "SELECT lakecommit.`a/b` FROM t AS lakecommit",
     ],
 )
 def test_other_sql_is_left_alone(text):

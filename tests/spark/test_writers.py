@@ -10,7 +10,7 @@ from pyspark.serializers import read_int
 from pyspark.sql.types import LongType, StructField, StructType
 from pyspark.util import handle_worker_exception
 
-from lakecommit.errors import CommitFailed, SchemaMismatch
+from lakecommit.errors import CommitFailed, InvalidInput, SchemaMismatch
 from lakecommit.service.wire import Answer, Verb
 from lakecommit.spark_ext import committer_link, failures
 from lakecommit.spark_ext.failures import sentence_first
@@ -34,6 +34,16 @@ def asked(monkeypatch):
 
 def test_a_planning_worker_asks_for_a_plan(asked):
     LakecommitDataSource({"path": "/lake/orders"}).streamWriter(SCHEMA, overwrite=False)
+    assert asked == [Verb.PLAN]
+
+
+def test_a_table_that_is_named_beside_a_location_is_not_passed_over(asked):
+    """Where a name was looked up, the driver says so."""
+    given = {"path": "/here", "table": "db.orders"}
+    for write in (LakecommitDataSource(given).writer, LakecommitDataSource(given).streamWriter):
+        with pytest.raises(InvalidInput, match=r"both a location and the option table, db\.orders.*; leave one out"):
+            write(SCHEMA, False)
+    LakecommitDataSource({**given, "lakecommit.locationof": "db.orders"}).writer(SCHEMA, False)
     assert asked == [Verb.PLAN]
 
 

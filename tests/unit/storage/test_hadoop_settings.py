@@ -32,6 +32,10 @@ TAKEN = {"access_key_id": "AK", "secret_access_key": "SK"}
         ({**KEYS, "session_token": "T", "aws_credentials_provider": SIMPLE}, TAKEN),
         ({**KEYS, "aws_credentials_provider": ROLES}, {}),
         ({**KEYS, "aws_credentials_provider": ANONYMOUS}, {"skip_signature": "true"}),
+        # The first that has some, as Hadoop goes through them.
+        ({**KEYS, "aws_credentials_provider": f"{SIMPLE},\n {ANONYMOUS}"}, TAKEN),
+        ({"aws_credentials_provider": f"{SIMPLE},{ANONYMOUS}"}, {"skip_signature": "true"}),
+        ({**KEYS, "aws_credentials_provider": f"{ANONYMOUS},{SIMPLE}"}, {"skip_signature": "true"}),
         ({"access_key": "AK"}, {}),
         ({"access_key": "  ", "secret_key": ""}, {}),
         ({"endpoint": "minio:9000"}, {"endpoint": "https://minio:9000"}),
@@ -40,6 +44,7 @@ TAKEN = {"access_key_id": "AK", "secret_access_key": "SK"}
         # A store finds them by itself, and reaches a bucket of another region.
         ({"endpoint": "s3.amazonaws.com"}, {}),
         ({"endpoint": "https://s3.eu-west-1.amazonaws.com"}, {"region": "eu-west-1"}),
+        ({"endpoint": "s3-external-1.amazonaws.com"}, {"endpoint": "https://s3-external-1.amazonaws.com"}),
         ({"endpoint": "s3.eu-west-1.amazonaws.com", "endpoint_region": "eu-west-2"}, {"region": "eu-west-2"}),
         ({"endpoint_region": "eu-west-1", "path_style_access": "true"}, {"region": "eu-west-1"}),
         # As Hadoop has them where nobody sets anything.
