@@ -16,6 +16,14 @@ def spark_log(spark):
     root.removeAppender(appender)
 
 
+@pytest.fixture(scope="session")
+def one_driver(tmp_path_factory):
+    """What a driver of its own saw, before and after `register`."""
+    from .other_driver import drive  # noqa: PLC0415 (tests without Spark must not need it)
+
+    return drive("before_and_after_register", tmp_path_factory.mktemp("driver"))
+
+
 @pytest.fixture
 def told(monkeypatch):
     """The epochs that the committer is told about from here on."""

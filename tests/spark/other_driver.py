@@ -10,11 +10,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from lakecommit.testing.sessions import delta_session
 from tests.quick import QUICK
 
 from .faults import wait_for
+from .listening import listened
 from .streams import EPOCH_BY_EPOCH, Source, quick_ids, run, tidy
 
 ROOT = Path(__file__).parent.parent.parent
@@ -29,9 +31,14 @@ def drive(scenario: str, directory: Path) -> dict:
     return {**json.loads(results[0].removeprefix("RESULT ")), "stderr": ended.stderr}
 
 
-def unregistered(directory: Path) -> dict:
+def before_and_after_register(directory: Path) -> dict:
+    """One driver, from a write of somebody who does not know of `register` to the last word of a listener."""
+    spark = delta_session("one driver", extra_conf={**QUICK, "spark.sql.session.timeZone": "UTC"})
+    return {"inline": _unregistered(spark, directory / "inline"), **listened(spark, directory / "listeners")}
+
+
+def _unregistered(spark: Any, directory: Path) -> dict:
     """Nothing is registered: Spark finds the data source by itself, and workers commit inline."""
-    spark = delta_session("inline", extra_conf=QUICK)
     table, checkpoint, source = directory / "table", directory / "c", Source(directory / "input")
     spark.range(100, 103).selectExpr("id", "'EU' as region").write.format("lakecommit").mode("append").save(str(table))
     for number in range(3):
@@ -116,5 +123,6 @@ def failing_tasks(directory: Path) -> dict:
 
 
 if __name__ == "__main__":
-    scenario = {f.__name__: f for f in (unregistered, committer_gone, quiet, failing_tasks)}[sys.argv[1]]
+    scenarios = (before_and_after_register, committer_gone, quiet, failing_tasks)
+    scenario = {each.__name__: each for each in scenarios}[sys.argv[1]]
     print("RESULT " + json.dumps(scenario(Path(sys.argv[2]))))

@@ -105,6 +105,7 @@ def test_a_live_table_is_upgraded_to_column_mapping_and_a_column_dropped(spark, 
     assert [(row["id"], row["region"]) for row in rows(spark, table)] == [(n, "EU") for n in range(5)]
 
 
+@pytest.mark.soak
 def test_what_is_pending_during_the_upgrade_is_recovered(spark, source, table, monkeypatch):
     source.add([0])
     run(source.frame(spark), table, f"{table}.checkpoint")
@@ -131,6 +132,7 @@ def test_a_stream_that_reads_its_own_target_makes_no_blind_appends(spark, source
     ]
 
 
+@pytest.mark.soak
 def test_a_column_is_renamed(spark, source, table):
     source.add([0])
     run(source.frame(spark), table, f"{table}.checkpoint")

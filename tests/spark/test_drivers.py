@@ -9,8 +9,8 @@ from .other_driver import drive
 pytestmark = pytest.mark.spark
 
 
-def test_without_register_spark_finds_the_source_and_workers_commit_inline(tmp_path):
-    seen = drive("unregistered", tmp_path)
+def test_without_register_spark_finds_the_source_and_workers_commit_inline(one_driver):
+    seen = one_driver["inline"]
     assert seen["ids"] == [0, 1, 2, 100, 101, 102, 200]
     assert seen["repeated_files"] == 0, "the tasks of a sealed epoch write nothing, also inline"
 

@@ -66,6 +66,7 @@ def test_types_become_wider(spark, tmp_path, sink):
     assert spark.read.format("delta").load(str(table)).schema["id"].dataType.simpleString() == "bigint"
 
 
+@pytest.mark.soak
 def test_a_date_becomes_a_moment_and_its_old_files_still_read(spark, tmp_path, sink):
     table = tmp_path / "orders"
     days = spark.range(1).selectExpr("id", "date '2026-01-02' at")

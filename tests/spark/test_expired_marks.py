@@ -25,6 +25,7 @@ def checkpoint_without_marks(spark, table) -> None:
     assert written.column("txn").null_count == written.num_rows
 
 
+@pytest.mark.soak
 def test_a_restart_after_delta_has_expired_the_mark_is_refused(spark, tmp_path):
     table, checkpoint, source = tmp_path / "table", tmp_path / "c", Source(tmp_path / "input")
     source.add([1])

@@ -27,6 +27,7 @@ def source(tmp_path):
     return Source(tmp_path / "input")
 
 
+@pytest.mark.soak
 def test_a_replaced_table_is_refused_until_the_user_names_it(spark, tmp_path, source):
     table, checkpoint = tmp_path / "table", tmp_path / "c"
     source.add([1])

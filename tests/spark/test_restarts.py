@@ -45,7 +45,7 @@ def rows_read(progress) -> dict[int, int]:
     return {each.batchId: each.numInputRows for each in progress if each.numInputRows}
 
 
-@pytest.mark.parametrize("epochs", [1, 2])
+@pytest.mark.parametrize("epochs", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_of_a_sealed_epoch_no_input_is_read_again(spark, tmp_path, source, epochs):
     """The driver died after the seal, before the version and before Spark's log."""
     table, checkpoint, newest = tmp_path / "table", tmp_path / "c", epochs - 1
@@ -142,6 +142,7 @@ def test_a_log_with_more_to_say_is_left_to_spark(spark, tmp_path, source):
     assert quick_ids(table) == [0]
 
 
+@pytest.mark.soak
 def test_a_query_that_is_stopped_while_it_starts_leaves_everything_as_it_was(spark, tmp_path, source, monkeypatch):
     """Spark takes listeners away whose thread was interrupted."""
     table, checkpoint = tmp_path / "table", tmp_path / "c"

@@ -78,6 +78,7 @@ def test_files_are_in_backlog_with_any_trigger(spark, source, stream):
     assert reached(stream(files(spark, source.directory, 2), epochs=4))[:4] == [False, False, False, True]
 
 
+@pytest.mark.soak
 def test_files_without_a_limit_are_never_in_backlog(spark, source, stream):
     for number in range(3):
         source.add([number])
@@ -87,6 +88,7 @@ def test_files_without_a_limit_are_never_in_backlog(spark, source, stream):
     assert all(reached(stream(files(spark, source.directory, maxBytesPerTrigger="1"))))
 
 
+@pytest.mark.soak
 def test_a_restart_that_reads_more_files_at_once_leaves_the_backlog_with_the_last_of_them(spark, source, stream):
     for number in range(12):
         source.add([number])
@@ -138,6 +140,7 @@ def test_several_sources_are_told_apart(spark, tmp_path, stream):
     assert left == [{"0/logOffset", "1/logOffset"}, {"1/logOffset"}, {"1/logOffset"}, set()]
 
 
+@pytest.mark.soak
 def test_a_repeated_epoch_is_not_asked_and_the_next_one_is(spark, tmp_path, source, stream):
     """The driver died after its first epoch, before Spark wrote that down; Spark runs it again, for its state."""
     for number in range(4):
@@ -197,6 +200,7 @@ def test_a_source_that_does_not_know_available_now_is_never_in_backlog(spark, st
     assert all(reached(epochs))
 
 
+@pytest.mark.soak
 def test_deltas_source_reports_nothing_and_is_never_in_backlog(spark, tmp_path, stream):
     spark.range(9).repartition(3).write.format("delta").save(str(tmp_path / "input"))
     frame = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(str(tmp_path / "input"))

@@ -55,6 +55,7 @@ def test_statistics_of_the_columns_that_are_named(spark, tmp_path, sink):
 
 
 @both
+@pytest.mark.soak
 def test_names_of_files_are_random(spark, tmp_path, sink):
     table = tmp_path / "orders"
     properties = "'delta.randomizeFilePrefixes' = 'true', 'delta.randomPrefixLength' = '4'"
@@ -86,6 +87,7 @@ def test_the_codec_of_a_table_comes_before_that_of_the_session(spark, tmp_path):
         spark.conf.set(session, before)
 
 
+@pytest.mark.soak
 def test_the_size_of_files_is_the_tables(spark, tmp_path):
     table = tmp_path / "orders"
     create(spark, table, "id BIGINT, u STRING", "'delta.targetFileSize' = '1mb'")

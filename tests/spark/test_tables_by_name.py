@@ -132,6 +132,7 @@ def test_ways_in_which_spark_would_not_write_with_lakecommit_are_refused(spark, 
     assert ids(spark, table) == []
 
 
+@pytest.mark.soak
 def test_other_formats_are_left_alone(spark, schema, table, tmp_path):
     frame = rows(spark)
     frame.write.format("parquet").saveAsTable(f"{schema}.files")

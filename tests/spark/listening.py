@@ -1,19 +1,15 @@
-"""A stream with listeners in a Spark driver of its own; prints what they were told as JSON.
-
-python -m tests.spark.listening_driver DIRECTORY      (of the input, the checkpoint and the table)
-"""
+"""A stream with listeners, in a driver that has no others: they stay for as long as its process lives."""
 
 from __future__ import annotations
 
 import json
-import sys
+import os
 from pathlib import Path
+from typing import Any
 
 import lakecommit
 from lakecommit import PartitionDone
 from lakecommit.errors import InvalidInput
-from lakecommit.testing.sessions import delta_session
-from tests.quick import QUICK
 
 SCHEMA = "id long, day date, at timestamp"
 
@@ -38,9 +34,15 @@ class Recorder:
         )
 
 
-def main(directory: Path) -> None:
-    warehouse = {"spark.sql.warehouse.dir": str(directory / "warehouse"), "spark.sql.session.timeZone": "UTC"}
-    spark = delta_session("lakecommit-listeners", extra_conf={**QUICK, **warehouse})
+def listened(spark: Any, directory: Path) -> dict[str, Any]:
+    """What they were told. Afterwards the committer of the process is gone."""
+    (directory / "input").mkdir(parents=True)
+    for number, day in enumerate(("2026-01-01", "2026-01-02", "2026-01-04")):
+        rows = [{"id": 10 * number + n, "day": day, "at": f"{day}T1{n}:00:00Z"} for n in range(3)]
+        file = directory / "input" / f"{number}.json"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        # Spark takes the oldest first.
+        os.utime(file, (1_700_000_000 + number,) * 2)
     recorder, done = Recorder(), []
     table = str(directory / "table")
     lakecommit.register(spark)
@@ -66,16 +68,11 @@ def main(directory: Path) -> None:
     query.awaitTermination()
     query_id = query.id
     lakecommit.spark_ext.registration._close_services()
-    rows = spark.read.format("delta").load(table).count()
+    counted = spark.read.format("delta").load(table).count()
     # Deletes every file that no version needs: with a retention of nothing, and a file of an old version to delete.
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     spark.sql(f"DELETE FROM delta.`{table}` WHERE day = '2026-01-01'")
     spark.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS")
     left = spark.read.format("delta").load(table).count()
-    found = {"told": recorder.told, "done": done, "query": query_id, "rows": rows, "left": left, "refused": refused}
-    print(f"FOUND {json.dumps(found)}", flush=True)
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    counts = {"rows": counted, "left": left}
+    return {"table": table, "query": query_id, "told": recorder.told, "done": done, "refused": refused, **counts}
