@@ -20,7 +20,7 @@ PARTS = ("others", "session", "interop", "drivers")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--sim-seeds", type=int, default=600, metavar="N", help="how many seeds the simulation runs")
+    parser.addoption("--sim-seeds", type=int, default=500, metavar="N", help="how many seeds the simulation runs")
     parser.addoption("--part", choices=PARTS, help="only tests of one part; `python -m tests` runs all side by side")
     parser.addoption("--connect", action="store_true", help="the session is one of Spark Connect")
 

@@ -20,7 +20,7 @@ from tests.lake.clocks import ShiftedClock
 from tests.lake.stores import StampingStore
 from tests.unit.committing.test_other_writers import with_column
 
-from .test_every_call import DAY_MS, Checkpoint, OneFault, Process, until_it_dies
+from .test_every_call import DAY_MS, LESS, Checkpoint, OneFault, Process, until_it_dies
 
 MERGING = replace(SETTINGS, merge_schema=True)
 # What each epoch of the query brings; a batch write brings another column in the end.
@@ -94,7 +94,7 @@ def test_the_story_without_a_fault() -> None:
     asyncio.run(check(table))
 
 
-@pytest.mark.parametrize("mode", ["die before", pytest.param("die after", marks=pytest.mark.soak), "lose the response"])
+@pytest.mark.parametrize("mode", ["die before", *(pytest.param(mode, marks=pytest.mark.soak) for mode in LESS)])
 def test_every_call(mode: str) -> None:
     calls, _ = asyncio.run(story())
 

@@ -15,7 +15,7 @@ from tests.lake import QUERY, Lake
 from tests.lake.clocks import ShiftedClock
 from tests.lake.stores import StampingStore
 
-from .test_every_call import DAY_MS, MODES, OneFault, Process, until_it_dies
+from .test_every_call import DAY_MS, LESS, OneFault, Process, until_it_dies
 
 VERSIONS = 6
 LOG = "_delta_log/"
@@ -61,7 +61,7 @@ def test_the_story_without_a_fault() -> None:
     asyncio.run(check(table))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["die before", *(pytest.param(mode, marks=pytest.mark.soak) for mode in LESS)])
 def test_every_call(mode: str) -> None:
     calls, _ = asyncio.run(story())
 

@@ -117,7 +117,8 @@ def test_a_table_whose_log_is_gone_but_for_the_checkpoint(spark: SparkSession, t
     assert contents(spark, tmp_path) == expected
 
 
-@pytest.mark.parametrize("policy", [pytest.param("classic", marks=pytest.mark.soak), "v2"])
+@pytest.mark.soak
+@pytest.mark.parametrize("policy", ["classic", "v2"])
 def test_checkpoints_in_several_parts_and_with_sidecars(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     spark.conf.set("spark.databricks.delta.checkpoint.partSize", "2")
     try:

@@ -29,13 +29,6 @@ def test_of_a_stream_whose_every_epoch_replaces_the_table(start, tmp_path, rng, 
     assert_one_epoch_at_a_time(stream.place)
 
 
-def test_at_a_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):
-    """Another one each time; what each of them leaves, `tests/crash` asks."""
-    stream = stream_on_s3(tmp_path, 4, place_on_s3, proxy.endpoint)
-    killed_at_steps(start, stream, proxy, [(rng.choice([*STEPS]), rng.choice(MOMENTS))])
-    assert_exactly_once(stream)
-
-
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_at_every_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):

@@ -230,6 +230,7 @@ def test_a_relative_location_is_the_drivers_as_it_was_when_spark_started(spark, 
         shutil.rmtree(table, ignore_errors=True)
 
 
+@pytest.mark.soak
 def test_a_second_session_has_its_own_settings(spark, tmp_path):
     other = spark.newSession()
     lakecommit.register(other)

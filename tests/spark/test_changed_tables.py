@@ -120,6 +120,7 @@ def test_what_is_pending_during_the_upgrade_is_recovered(spark, source, table, m
     assert ids(spark, table) == [0, 1]
 
 
+@pytest.mark.soak
 def test_a_stream_that_reads_its_own_target_makes_no_blind_appends(spark, source, table):
     source.add([0])
     run(source.frame(spark), table, f"{table}.checkpoint")
