@@ -17,7 +17,7 @@ from .runner import Summary, chunks_of, run_seeds, traces
 pytestmark = pytest.mark.simulation
 
 ROOT = Path(__file__).parents[2]
-TINY_SEEDS = 200
+TINY_SEEDS = 100
 TRACED_SEEDS = 25
 
 # What must have happened in some seed of a run, or the simulation tests less than it seems to.

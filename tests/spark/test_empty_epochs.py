@@ -12,7 +12,7 @@ from .streams import SCHEMA, Source, quick_ids, run
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("partitions", [None, 3], ids=["no tasks", "empty tasks"])
+@pytest.mark.parametrize("partitions", [pytest.param(None, marks=pytest.mark.soak), 3], ids=["no tasks", "empty tasks"])
 def test_an_epoch_without_rows_is_sealed_and_has_no_snapshot(spark, tmp_path, partitions):
     source, table = Source(tmp_path / "input"), tmp_path / "table"
     for numbers in ([0], [], [], [1], []):

@@ -128,6 +128,7 @@ def test_a_commit_that_no_longer_fits(write, session, tmp_path):
     assert_told(said, str(table), "column id was bigint and is string", "; ")
 
 
+@pytest.mark.soak
 def test_a_seal_that_cannot_be_put_and_a_restart_once_it_can(session, tmp_path):
     source, table, checkpoint = Source(tmp_path / "input"), tmp_path / "table", tmp_path / "c"
     source.add([0])

@@ -77,6 +77,7 @@ def test_a_repeated_txn_version_replaces_nothing(spark, table, sink):
     assert sorted(day for _, day in rows(spark, table)) == ["x", "y"]
 
 
+@pytest.mark.soak
 def test_deletion_vectors_are_removed_with_their_files(spark, tmp_path, sink):
     table = tmp_path / "orders"
     spark.range(10).coalesce(1).write.format("delta").option("delta.enableDeletionVectors", "true").save(str(table))

@@ -14,12 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes
 from lakecommit.committing.table import TableCommitter
 from lakecommit.errors import StoreError
 
-from .streams import ids
+from .streams import quick_ids
 
 
 @pytest.fixture
-def table(spark, tmp_path):
-    spark.range(3).write.format("delta").save(str(tmp_path / "orders"))
+def table(tmp_path):
+    append(tmp_path / "orders", 0, 1, 2)
     return tmp_path / "orders"
 
 
@@ -52,10 +52,10 @@ def test_an_append_before_the_write_is_called_is_read(spark, table, kind):
     append(table, 10)
     overwrite(before, table)
     kept = [0, 2] if kind == "filtered" else [0, 1, 2]
-    assert ids(spark, table) == [*kept, 10]
+    assert quick_ids(table) == [*kept, 10]
     # The same frame once more, whose first version is long gone.
     overwrite(before, table)
-    assert ids(spark, table) == [*kept, 10]
+    assert quick_ids(table) == [*kept, 10]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,7 +75,7 @@ def test_an_append_since_then_is_a_conflict(spark, table, kind, late, monkeypatc
     monkeypatch.setattr(TableCommitter, "plan", plan_beside)
     with pytest.raises(Exception, match=r"was changed while the write ran: .*has added 1 files.*run the write again"):
         overwrite(read(spark, table, kind), table)
-    assert ids(spark, table) == [0, 1, 2, 11]
+    assert quick_ids(table) == [0, 1, 2, 11]
 
 
 def test_what_was_cached_before_is_as_old_as_that_and_the_version_can_be_named(spark, table):
@@ -86,7 +86,7 @@ def test_what_was_cached_before_is_as_old_as_that_and_the_version_can_be_named(s
     with pytest.raises(Exception, match=r"was changed while the write ran"):
         overwrite(before, table, readVersion=version)
     before.unpersist()
-    assert ids(spark, table) == [0, 1, 2, 10]
+    assert quick_ids(table) == [0, 1, 2, 10]
 
 
 def test_a_writer_is_used_again(spark, table, tmp_path):
@@ -94,13 +94,13 @@ def test_a_writer_is_used_again(spark, table, tmp_path):
     writer = spark.range(5, 7).write.format("lakecommit").mode("overwrite")
     for _ in range(2):
         writer.save(str(table))
-        assert ids(spark, table) == [5, 6]
+        assert quick_ids(table) == [5, 6]
     other = tmp_path / "other"
     for _ in range(2):
         writer.save(str(other))
-    assert ids(spark, other) == [5, 6]
+    assert quick_ids(other) == [5, 6]
     writer.mode("append").save(str(table))
-    assert ids(spark, table) == [5, 5, 6, 6]
+    assert quick_ids(table) == [5, 5, 6, 6]
 
 
 def test_what_gets_a_new_column_rests_on_that(spark, table):
@@ -116,4 +116,4 @@ def test_a_store_that_does_not_answer_fails_the_write_and_not_its_guard(spark, t
     monkeypatch.setattr(TableCommitter, "newest_version", fail)
     with pytest.raises(StoreError, match="the store did not answer"):
         overwrite(spark.range(1), table)
-    assert ids(spark, table) == [0, 1, 2]
+    assert quick_ids(table) == [0, 1, 2]

@@ -91,8 +91,8 @@ def with_watermark(frame):
 @pytest.mark.parametrize(
     ("keep", "keep_then"),
     [
-        pytest.param(with_state, with_state, id="state"),
-        pytest.param(with_watermark, with_watermark, id="a watermark"),
+        pytest.param(with_state, with_state, id="state", marks=pytest.mark.soak),
+        pytest.param(with_watermark, with_watermark, id="a watermark", marks=pytest.mark.soak),
         pytest.param(with_watermark, plain, id="a watermark that it had"),
     ],
 )

@@ -98,6 +98,7 @@ def test_a_restart_that_reads_more_files_at_once_leaves_the_backlog_with_the_las
     assert reached(stream(files(spark, source.directory, 6)), left)[-1]
 
 
+@pytest.mark.soak
 def test_files_that_are_too_old_to_be_read_are_no_backlog(spark, source, stream):
     for number in range(6):
         source.add([number])
@@ -112,6 +113,7 @@ def test_files_that_are_too_old_to_be_read_are_no_backlog(spark, source, stream)
     assert epochs[0].latest == ('{"logOffset": 4}',)
 
 
+@pytest.mark.soak
 def test_files_that_were_read_and_are_gone_only_shorten_the_backlog(spark, source, stream):
     for number in range(4):
         source.add([number])
@@ -154,6 +156,7 @@ def test_a_repeated_epoch_is_not_asked_and_the_next_one_is(spark, tmp_path, sour
     assert [epoch.latest for epoch in again[1:]] == [('{"logOffset": 3}',), (), ()]
 
 
+@pytest.mark.soak
 def test_what_the_sources_have_is_asked_once_in_a_run(spark, source, stream, monkeypatch):
     asked = []
     ask = offsets._latest
