@@ -30,7 +30,7 @@ from lakecommit.formats.base import Commit
 from lakecommit.formats.change import Change
 from lakecommit.model import QueryId, SealedEpoch
 from lakecommit.progress.cadence import Waiting, due_in_ms
-from lakecommit.progress.epochs import FILES_PER_SNAPSHOT, Progress, is_worth_a_snapshot, next_run, passed_run
+from lakecommit.progress.epochs import FILES_PER_SNAPSHOT, Progress, is_worth_a_snapshot, next_run
 from lakecommit.progress.observer import Observer, Part, Snapshot
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.runs import InSnapshot
@@ -273,8 +273,8 @@ class Snapshots:
                 continue
             if look.ready:
                 compacted = any(seal.in_part for seal in progress.pending)
-                passed = passed_run(progress.marks)
-                parts.append(Part(query, epochs[: look.ready], staged[: look.ready], settings, compacted, passed))
+                chosen = epochs[: look.ready], staged[: look.ready]
+                parts.append(Part(query, *chosen, settings, compacted, progress.passed))
                 room -= sum(seal.totals.files for seal in parts[-1].epochs)
                 if parts[-1].replaces:
                     break

@@ -47,7 +47,9 @@ class Progress:
     """How far one query has come in one table. `pending` is dense, in order, and follows the mark.
 
     `load` is how much of it there is. Epochs without rows do not count: the next snapshot's mark covers them. `anew`
-    says that the table was made anew, which the user has accepted: without a mark, the first epoch may be any.
+    says that the table was made anew, which the user has accepted: without a mark, the first epoch may be any. Another
+    sink went past the epochs of `passed`, first and last, of which a replay has seen that no rows are missing: the next
+    version says so.
     """
 
     query: QueryId
@@ -59,6 +61,7 @@ class Progress:
     sealing: Epoch | None = None
     first_of_run: bool = True
     anew: bool = False
+    passed: tuple[Epoch, Epoch] | None = None
 
     @property
     def newest(self) -> Epoch | None:
@@ -230,13 +233,6 @@ def next_run(
     return progress.pending[:end]
 
 
-def passed_run(marks: Marks) -> tuple[Epoch, Epoch] | None:
-    """The epochs that another sink went past, first and last. A replay has seen that none of their rows are missing:
-    the version that goes on from there says so."""
-    own = -1 if marks.own is None else int(marks.own)
-    return None if marks.mark is None or marks.mark <= own else (Epoch(own + 1), marks.mark)
-
-
 def done_epochs(queries: Iterable[Progress]) -> Mapping[QueryId, Epoch]:
     """For each query the newest epoch that a task need not write again."""
     return {each.query: each.newest for each in queries if each.newest is not None}
@@ -264,6 +260,7 @@ def _replayed(progress: Progress, event: Replayed) -> Progress:
         newest_seal=event.newest_seal,
         pending=event.pending,
         load=_load(event.pending),
+        passed=_passed(event.marks),
     )
 
 
@@ -299,11 +296,18 @@ def _marks_seen(progress: Progress, event: MarksSeen) -> Progress:
                 f"the mark of query {progress.query} went back from {before} to {now}: the table was restored or "
                 "recreated under the stream; nothing was committed; start the query with a new checkpointLocation"
             )
+    if progress.passed is not None and event.marks.own is not None and event.marks.own >= progress.passed[1]:
+        progress = replace(progress, passed=None)
     mark = event.marks.mark
     if mark is None or not progress.pending or progress.pending[0].epoch > mark:
         return replace(progress, marks=event.marks)
     pending = tuple(seal for seal in progress.pending if seal.epoch > mark)
     return replace(progress, marks=event.marks, pending=pending, load=_load(pending))
+
+
+def _passed(marks: Marks) -> tuple[Epoch, Epoch] | None:
+    own = -1 if marks.own is None else int(marks.own)
+    return None if marks.mark is None or marks.mark <= own else (Epoch(own + 1), marks.mark)
 
 
 def _load(pending: Iterable[SealedEpoch]) -> Totals:

@@ -218,10 +218,9 @@ async def _newest(
 ) -> Pending:
     """The epoch that the table should hold, and nothing else: the newest that was not given up, where a version is gone
     that had replaced what was there before. Raises `ContradictoryState` where rows were appended since then."""
-    epoch = own
-    while versions.gave_up(epoch):
-        epoch = Epoch(epoch - 1)
-    stored = await find_seal(store, query, epoch)
+    left = (Epoch(epoch) for epoch in range(own, -1, -1) if not versions.gave_up(Epoch(epoch)))
+    newest = next(left, None)
+    stored = None if newest is None else await find_seal(store, query, newest)
     if stored is None or not stored.seal.replaces:
         raise ContradictoryState(
             f"epochs {replacing[:20]} of query {query} replaced {table_format.location}, and other writers have "

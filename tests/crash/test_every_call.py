@@ -187,9 +187,9 @@ def test_the_story_without_a_fault(table_format):
     asyncio.run(check(table))
 
 
-# Whoever dies after a call leaves what one leaves that dies before the next, but for calls side by side.
 # What is left to `make test-all` where the simulation has it in any number of stories.
 LESS = ("die after", "lose the response")
+# Whoever dies after a call leaves what one leaves that dies before the next, but for calls side by side.
 MODES = ["die before", pytest.param("die after", marks=pytest.mark.soak), "lose the response"]
 
 
