@@ -233,6 +233,14 @@ def next_run(
     return progress.pending[:end]
 
 
+def is_passed(progress: Progress, marks: Marks) -> bool:
+    """Whether another sink went past epochs that are pending: its mark has reached them, and the own one has not."""
+    passed = _passed(marks)
+    if passed is None:
+        return False
+    return any(passed[0] <= seal.epoch <= passed[1] for seal in progress.pending if not seal.empty)
+
+
 def done_epochs(queries: Iterable[Progress]) -> Mapping[QueryId, Epoch]:
     """For each query the newest epoch that a task need not write again."""
     return {each.query: each.newest for each in queries if each.newest is not None}

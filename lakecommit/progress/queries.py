@@ -20,7 +20,7 @@ from lakecommit.errors import ContradictoryState, CorruptState, LakecommitError
 from lakecommit.formats.base import Vacuums
 from lakecommit.model import Epoch, Pending, QueryId, SealedEpoch
 from lakecommit.progress.cadence import Pace
-from lakecommit.progress.epochs import MarksSeen, Progress, advance
+from lakecommit.progress.epochs import MarksSeen, Progress, advance, is_passed
 from lakecommit.progress.pending import PendingFiles
 from lakecommit.progress.runs import (
     AtWork,
@@ -316,8 +316,12 @@ class Queries:
                 # What is pending here may have been in a version of another driver's, which somebody wrote over when
                 # its files were compacted already. Whoever reads it again leaves those out.
                 self.doubt(query)
+            marks = self.table.marks(query)
+            if is_passed(self._progress[query], marks):
+                # Whether that sink has run what is pending here, or its rows are missing, is asked of the log.
+                self.doubt(query, unread=True)
             try:
-                self.move(query, MarksSeen(self.table.marks(query)))
+                self.move(query, MarksSeen(marks))
             except ContradictoryState as error:
                 # What is in doubt may have been read before a version was written over, and another query since: its
                 # mark went back with that version, and it is read again before it is relied on.

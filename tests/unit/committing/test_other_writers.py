@@ -11,7 +11,7 @@ from lakecommit.errors import ContradictoryState, CorruptState, LakecommitError,
 from lakecommit.model import Epoch, QueryId
 from lakecommit.state import codec, layout
 from lakecommit.storage.base import Found
-from tests.lake import OTHER, QUERY, SCHEMA, SETTINGS, let_go
+from tests.lake import ASYNCHRONOUS, OTHER, QUERY, SCHEMA, SETTINGS, let_go
 from tests.lake.stories import batch, foreign_version, seal_only, version_path
 
 
@@ -257,5 +257,22 @@ def test_batches_and_streams_share_a_committer(table):
         await batch(table, committer, [2])
         assert (await table.epoch(committer, 1, [3])).version == 3
         assert await table.ids() == [1, 2, 3]
+
+    run(scenario())
+
+
+def test_a_sink_that_goes_past_pending_epochs_of_a_running_driver_is_noticed(table):
+    """As a restart would: nobody knows whether it has run them."""
+
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        committer = table.idle_committer()
+        await table.epoch(committer, 1, [1], pace=ASYNCHRONOUS)
+        await foreign_version(table, 2, {"txn": {"appId": QUERY, "version": 2, "lastUpdated": 1}})
+        let_go(committer)
+        for refused in (committer.drain(), table.epoch(committer, 3, [3])):
+            with pytest.raises(ContradictoryState, match=r"another sink went past them.*lakecommit recover"):
+                await refused
+        assert await table.ids() == [0], "what is pending is in the store, and nothing comes after it"
 
     run(scenario())
