@@ -35,7 +35,7 @@ from lakecommit.progress.observer import Observer, Part, Snapshot
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.runs import InSnapshot
 from lakecommit.progress.table import SEALED
-from lakecommit.restarting.presence import vacuum_under_way
+from lakecommit.restarting.presence import FilesGone, vacuum_under_way
 from lakecommit.restarting.reader import Reader
 
 # How long something that a vacuum may take waits before the log is asked whether that is over.
@@ -238,8 +238,9 @@ class Snapshots:
             del self.held[query]
 
     async def _fitting_parts(self, *, looked: bool = False) -> list[Part]:
-        """What each query adds to the next version. One whose epochs do not fit the table any more has failed, if the
-        table was `looked` at: other drivers may have sealed them for columns that it has got since it was read.
+        """What each query adds to the next version. One whose epochs do not fit the table any more, or whose files are
+        gone, has failed, if the table was `looked` at: other drivers may have sealed them for columns that it has got
+        since it was read, or have committed those epochs with files of their own and deleted these.
 
         Where not all of them fit together, those come first whose last snapshot is the oldest: nobody is passed over.
         """
@@ -266,7 +267,7 @@ class Snapshots:
                 # Of the store, and not of this query.
                 raise
             except LakecommitError as error:
-                if isinstance(error, SchemaMismatch) and not looked:
+                if isinstance(error, SchemaMismatch | FilesGone) and not looked:
                     await self._reader.look()
                     return await self._fitting_parts(looked=True)
                 queries.fail(query, error)

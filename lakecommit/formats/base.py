@@ -295,8 +295,9 @@ class Testify(Located, Protocol):
         """What `version` has of the query of `query`, read now; None where the log no longer has the version."""
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
-        """The marks above `after` that `application_id` has set, one a version, without those that were only kept;
-        None where the log does not go back so far. Expensive; for recovery."""
+        """The marks above `after` that `application_id` has set, one a version, without those that were only kept, and
+        with those that a version has made up for since; None where the log does not go back so far. Expensive; for
+        recovery."""
 
     async def oldest_mark(self, application_id: str) -> int | None:
         """What `application_id` had reached by the oldest checkpoint of a log that was cleaned up. None where the log

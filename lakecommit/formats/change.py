@@ -121,9 +121,10 @@ class Change:
 
     `id` tells the version from all others: a committer that has lost the answer to its creation recognises it by that.
     `marks` are (application id, version) pairs to set with it. `kept_marks` are reached already and set once more, so
-    that they still hold if the versions that set them are written over. `removes` is what goes with the same version,
-    and `scope` what that was selected by. `evolves` is what becomes of the schema. `partition_columns` are those that a
-    batch write has named, for people alone.
+    that they still hold if the versions that set them are written over; `past_marks` lie before those, and what they
+    stand for is in this version. `removes` is what goes with the same version, and `scope` what that was selected by.
+    `evolves` is what becomes of the schema. `partition_columns` are those that a batch write has named, for people
+    alone.
     """
 
     id: str
@@ -131,6 +132,7 @@ class Change:
     adds: tuple[DataFile, ...] = ()
     marks: tuple[tuple[str, int], ...] = ()
     kept_marks: tuple[tuple[str, int], ...] = ()
+    past_marks: tuple[tuple[str, int], ...] = ()
     rests_on: RestsOn = RestsOn.UNKNOWN
     holds: tuple[Held, ...] = ()
     scope: Scope | None = None

@@ -169,6 +169,10 @@ def _is_another(batch: BatchVersion, tags: Mapping[int, str | None]) -> bool:
 
 
 def _with_kept_mark(change: Change, table: TableState) -> Change:
-    """The same change where its application's mark is beyond it: that is set once more, as it is."""
-    kept = ((application_id, table.mark(application_id)) for application_id, _ in change.marks)
-    return replace(change, marks=(), kept_marks=tuple((name, mark) for name, mark in kept if mark is not None))
+    """The same change where its application's mark is beyond it: that is set once more, as it is.
+
+    The version says which one it makes up for: whoever ran the same write, and lost it in the same way, finds it there.
+    """
+    found = ((application_id, table.mark(application_id)) for application_id, _ in change.marks)
+    kept = tuple((name, mark) for name, mark in found if mark is not None)
+    return replace(change, marks=(), kept_marks=kept, past_marks=change.marks)

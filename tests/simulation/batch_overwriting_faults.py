@@ -8,10 +8,11 @@ from typing import Any
 from unittest.mock import patch
 
 from lakecommit.committing import batch
+from lakecommit.formats.delta.log import evidence
 from lakecommit.releasing import batch_versions
 from lakecommit.restarting import presence
 
-from .faults import fault
+from .faults import fault, rare_fault
 
 
 async def _nothing(*args: Any) -> None:
@@ -45,6 +46,13 @@ def batch_committed_again_without_asking_the_log() -> Iterator[None]:
 def batch_committed_again_beside_another_of_its_txn_version() -> Iterator[None]:
     """Whoever ran the write again while it was gone has written the same."""
     with patch.object(batch_versions.BatchVersions, "_check_not_written", _nothing):
+        yield
+
+
+@rare_fault
+def what_a_batch_has_made_up_for_not_counted() -> Iterator[None]:
+    """Two runs of one write are written over, and each process commits its own again."""
+    with patch.object(evidence, "past_mark", lambda info, application_id: None):
         yield
 
 

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lakecommit.errors import LakecommitError, SchemaMismatch
+from lakecommit.errors import LakecommitError, SchemaMismatch, StoreError
 from lakecommit.formats.change import Scope
 from lakecommit.listening.registry import Listeners
 from lakecommit.model import Epoch, QueryId, Report
@@ -177,6 +177,7 @@ class Driver:
                 again = self._last and isinstance(error, SchemaMismatch)
                 query.given_up = self._last and not again
                 run.hurried = True
+                run.refused = not isinstance(error, StoreError)
                 goes_on = world.chance(world.profile.restart_in_place) or again
             goes_on = goes_on and restarts_left > 0
             late_ms = self._late_ms(run)
@@ -221,9 +222,9 @@ class Driver:
         if process.runs[run.query] is not run:
             world.count("ends that are told after a new beginning")
             return
-        # The committer commits by itself what is due, also if it is never asked again.
+        # The committer commits by itself what is due, also if it is never asked again, unless it was right to say no.
         disturbed = world.profile.store_fault or world.profile.memory != Memory() or sleeps != process.sleeps
-        disturbed = disturbed or world.vacuum_on
+        disturbed = disturbed or world.vacuum_on or run.refused
         if late_ms > COMMITTED_WITHIN_MS and process.alone and not disturbed:
             world.count("long waits for the committer")
             world.model.all_committed(process, run.query, "long ago")

@@ -28,7 +28,8 @@ class RunView:
     """One run. `boundaries` are those that it may have ahead, one of them; None where that cannot be known.
 
     `hurried` says that it has failed, or that its end or a drain was told, after which nothing has to wait;
-    `after_stop`, that an epoch of an earlier run of the process may still be under way.
+    `refused`, that it has failed for another reason than the store; `after_stop`, that an epoch of an earlier run of
+    the process may still be under way.
     """
 
     process: Process
@@ -45,6 +46,7 @@ class RunView:
     first: bool = True
     ended: bool = False
     hurried: bool = False
+    refused: bool = False
     stopped: bool = False
     settled: bool = False
     known: bool = False

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
+from lakecommit.committing import loop
+from lakecommit.errors import SchemaMismatch
 from lakecommit.releasing import batch_versions, replaced
 from lakecommit.restarting import presence
 
-from .faults import all_of, fault
+from .faults import all_of, fault, rare_fault
 
 
 @fault
@@ -45,4 +47,12 @@ def committed_again_without_a_look_for_files() -> Iterator[None]:
         patch.object(replaced, "check_present", all_there),
         patch.object(batch_versions, "missing_files", none_missing),
     ):
+        yield
+
+
+@rare_fault
+def files_said_to_be_gone_by_an_old_table() -> Iterator[None]:
+    """A driver that slept says that a vacuum took its files. Another one has run the epoch and deleted them since."""
+
+    with patch.object(loop, "FilesGone", SchemaMismatch):
         yield

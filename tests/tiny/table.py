@@ -202,8 +202,10 @@ class TinyFormat:
         return holding_of(found.etag, kind_of(said), held_by(said, query), own)
 
     async def marks_after(self, application_id: str, after: int) -> frozenset[int] | None:
-        said = [each for each in await self._all() if application_id not in each.get("kept", ())]
-        marks = [dict(each.get("marks", ())).get(application_id, -1) for each in said]
+        said = await self._all()
+        own = [each for each in said if application_id not in each.get("kept", ())]
+        marks = [dict(each.get("marks", ())).get(application_id, -1) for each in own]
+        marks += [each.get("past", {}).get(application_id, -1) for each in said]
         return frozenset(mark for mark in marks if mark > after)
 
     async def oldest_mark(self, application_id: str) -> int | None:

@@ -103,6 +103,7 @@ def body_of(state: TinyState, change: Change, now: Moment) -> bytes:
             "removes": list(change.removes.paths) if isinstance(change.removes, TinySelection) else [],
             "marks": [list(mark) for mark in (*change.marks, *change.kept_marks)],
             "kept": [application_id for application_id, _ in change.kept_marks],
+            "past": dict(change.past_marks),
             "holds": [asdict(each) for each in change.holds],
             "user_metadata": change.user_metadata,
         }

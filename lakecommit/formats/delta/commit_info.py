@@ -57,6 +57,8 @@ def notes_of(change: Change) -> dict[str, Any]:
     if change.kind is Kind.APPEND_BATCH and change.kept_marks:
         # Or else it would be taken for the write that the mark is of.
         notes["kept"] = [application_id for application_id, _ in change.kept_marks]
+    if change.past_marks:
+        notes["past"] = dict(change.past_marks)
     return notes
 
 
@@ -86,6 +88,12 @@ def held_in(info: Mapping[str, Any], query: QueryId) -> Held:
 def keeps_mark(info: Mapping[str, Any] | None, application_id: str) -> bool:
     """Whether a batch write has found the mark there, and set it once more."""
     return application_id in ((info or {}).get("lakecommit") or {}).get("kept", ())
+
+
+def past_mark(info: Mapping[str, Any] | None, application_id: str) -> int | None:
+    """The mark of an application that the version makes up for, though others have followed it."""
+    found = ((info or {}).get("lakecommit") or {}).get("past", {}).get(application_id)
+    return None if found is None else int(found)
 
 
 def _run(found: Any) -> tuple[Epoch, Epoch]:

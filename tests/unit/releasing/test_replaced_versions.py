@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from dataclasses import replace
 
 import pytest
 
-from lakecommit.model import QueryId
-from lakecommit.progress.settings import Txn
-from lakecommit.releasing import batch_versions
 from tests.lake import OTHER, QUERY, SCHEMA, SETTINGS, let_go
-from tests.lake.stories import checkpoint, foreign_version, write_over
+from tests.lake.stories import checkpoint, compact, foreign_version, write_over
 
 pytestmark = pytest.mark.delta_log
 
@@ -206,22 +202,6 @@ def test_nothing_is_released_on_the_strength_of_a_version_that_is_not_ours_any_m
     run(scenario())
 
 
-async def compact(table, version: int, added_in: int) -> None:
-    """Somebody rewrites the one file that a version of ours has added."""
-    (path,) = [each["add"]["path"] for number, each in await table.actions() if number == added_in and "add" in each]
-    body = (await table.store.get(path)).body
-    name = f"compacted-{version}.parquet"
-    await table.store.put(name, body)
-    added = {"path": name, "partitionValues": {}, "size": len(body), "modificationTime": 1, "dataChange": False}
-    await foreign_version(
-        table,
-        version,
-        {"commitInfo": {"timestamp": table.clock.wall_ms(), "operation": "OPTIMIZE"}},
-        {"remove": {"path": path, "dataChange": False, "deletionTimestamp": 1}},
-        {"add": added},
-    )
-
-
 def test_a_repair_that_keeps_the_mark_does_not_hide_a_compaction_before_it(table):
     async def scenario():
         committer = table.committer()
@@ -294,107 +274,5 @@ def test_who_has_epochs_in_memory_does_not_add_what_a_checkpoint_has_of_a_versio
         assert max(version for version, _ in await table.actions()) == 4, "there is nothing to add"
         await table.epoch(sleeper, 3, [3])
         assert (await table.marks())[QUERY] == 3
-
-    run(scenario())
-
-
-async def write_batch(table, committer, ids, txn=None):
-    query = QueryId(f"batch-{uuid.uuid4()}")
-    planned = await committer.plan(SCHEMA, SETTINGS, afresh=True)
-    reports = [await table.report(planned, 0, 0, ids, query=query)]
-    return await committer.commit_batch(query, reports, schema=SCHEMA, settings=SETTINGS, txn=txn)
-
-
-def test_a_batch_write_is_committed_again_while_its_process_lives(table):
-    async def scenario():
-        committer = table.committer()
-        for number in range(3):
-            await write_batch(table, committer, [number])
-        await committer.tidy()
-        await write_over(table, 2)
-        assert await table.ids() == [0, 2]
-        for _ in range(2):
-            table.pass_minutes(1)
-            await committer.tidy()
-            assert await table.ids() == [0, 1, 2]
-        table.pass_minutes(25)
-        await committer.tidy()
-        table.store.counts.clear()
-        await committer.tidy()
-        assert not table.store.counts, "in the end nobody asks any more"
-
-    run(scenario())
-
-
-def test_a_batch_write_is_committed_again_also_where_a_later_one_of_its_application_has_followed(table):
-    """The mark is beyond its `txnVersion`, and stays there. That it is set once more is no sign of a second write."""
-
-    async def scenario():
-        committer = table.committer()
-        for number in range(3):
-            await write_batch(table, committer, [number], Txn("app", number + 1))
-        for version in (2, 3):
-            await write_over(table, version)
-            table.pass_minutes(1)
-            await committer.tidy()
-            assert await table.ids() == [0, 1, 2]
-            assert (await table.marks())["app"] == 3
-        assert (await committer.plan(SCHEMA, SETTINGS, txn=Txn("app", 3))).skip
-
-    run(scenario())
-
-
-def test_the_mark_of_a_batch_write_is_set_again_also_where_others_have_compacted_its_rows(table):
-    """Whoever runs it again, as `foreachBatch` after a crash, would add them twice."""
-
-    async def scenario():
-        committer = table.committer()
-        for number in range(2):
-            await write_batch(table, committer, [number], Txn("app", number + 1))
-        await compact(table, 3, added_in=2)
-        await write_over(table, 2)
-        assert (await table.marks())["app"] == 1
-        table.pass_minutes(1)
-        await committer.tidy()
-        assert await table.ids() == [0, 1]
-        assert (await table.marks())["app"] == 2
-        assert (await table.committer().plan(SCHEMA, SETTINGS, afresh=True, txn=Txn("app", 2))).skip
-
-    run(scenario())
-
-
-def test_a_batch_write_that_cannot_be_committed_again_is_reported(table, monkeypatch, caplog):
-    """Its txnVersion was written by somebody else since, or its files are too many to be remembered."""
-
-    async def scenario():
-        committer = table.committer()
-        await write_batch(table, committer, [0])
-        await write_batch(table, committer, [1], Txn("app", 1))
-        await write_over(table, 2, {"txn": {"appId": "app", "version": 1, "lastUpdated": 1}})
-        await committer.tidy()
-        assert "version 2 of" in caplog.text and "written by others" in caplog.text
-        monkeypatch.setattr(batch_versions, "MAX_FILES", 0)
-        await write_batch(table, committer, [2])
-        await write_over(table, 3)
-        await committer.tidy()
-        assert "version 3 of" in caplog.text and "too many files" in caplog.text
-        assert await table.ids() == [0]
-
-    run(scenario())
-
-
-def test_a_batch_write_whose_files_are_gone_is_not_committed_again(table, caplog):
-    """Since its version was written over no version names them, and a vacuum takes what no version names."""
-
-    async def scenario():
-        committer = table.committer()
-        for number in range(2):
-            await write_batch(table, committer, [number])
-        (path,) = [each["add"]["path"] for number, each in await table.actions() if number == 2 and "add" in each]
-        await write_over(table, 2)
-        await table.store.delete([path])
-        await committer.tidy()
-        assert "version 2 of" in caplog.text and path in caplog.text and "run it again" in caplog.text
-        assert await table.ids() == [0]
 
     run(scenario())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import pyarrow as pa
 
 from lakecommit.errors import CorruptState
-from lakecommit.formats.delta.commit_info import keeps_mark
+from lakecommit.formats.delta.commit_info import keeps_mark, past_mark
 from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_checkpoint
 from lakecommit.formats.delta.log.listing import LogStore, list_log, newest_commits
 from lakecommit.formats.delta.log.names import OWN_NAME, LogListing, commit_path, sidecar_path
@@ -90,7 +90,8 @@ async def _search_once(store: LogStore, pick: Pick, *, from_the_start: bool) -> 
 async def marks_after(store: LogStore, application_id: str, after: int) -> frozenset[int] | None:
     """The versions above `after` that `application_id` has committed; None where the log no longer goes back so far.
 
-    A version that says that it has `kept` the mark was committed by somebody who found it there.
+    A version that says that it has `kept` the mark was committed by somebody who found it there, and may make up for an
+    earlier one.
     """
     listing = await newest_commits(store)
     seen: set[int] = set()
@@ -103,6 +104,8 @@ async def marks_after(store: LogStore, application_id: str, after: int) -> froze
                 return None
             actions = parse_commit(number, answer.body)
             if keeps_mark(actions.commit_info, application_id):
+                past = past_mark(actions.commit_info, application_id)
+                seen |= set() if past is None or past <= after else {past}
                 continue
             mark = actions.txns.get(application_id)
             if mark is not None and mark <= after:
