@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakecommit.errors import LakecommitError, UnsupportedTable
-from lakecommit.formats.delta.log.actions import path_to_uri
 from lakecommit.formats.delta.schema.protocol import features_of
 from lakecommit.formats.plan import Check
+from lakecommit.formats.uris import path_to_uri
 from tests.interop.appending import append, delta_at
 from tests.unit.formats.delta.fakes import change, data_file, field, run, struct
 from tests.unit.formats.delta.fakes import schema_of as schema_of_fields

@@ -33,7 +33,7 @@ from lakecommit.formats.delta.log.past_vacuums import with_vacuums_since
 from lakecommit.formats.delta.log.tail import list_tags, read_holding, removed_since
 from lakecommit.formats.delta.schema.asked import asked_of
 from lakecommit.formats.delta.schema.changes import breaking_changes
-from lakecommit.formats.delta.schema.fit import mismatches, spelled, written_schema
+from lakecommit.formats.delta.schema.fit import missing
 from lakecommit.formats.delta.schema.lengths import char_columns, max_lengths, unheeded_lengths
 from lakecommit.formats.delta.schema.mapping import strip
 from lakecommit.formats.delta.schema.protocol import (
@@ -61,6 +61,7 @@ from lakecommit.formats.delta.write.selection import (
 )
 from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
 from lakecommit.formats.plan import Check, WritePlan
+from lakecommit.formats.schema.fit import mismatches, spelled, written_schema
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId
 from lakecommit.schema import Struct, parse, to_json
@@ -172,7 +173,7 @@ class DeltaFormat:
             self._refuse_unsupported(state)
         table = parse(state.metadata.schema_string)
         data = spelled(parse(schema), table)
-        problems = mismatches(data, table, casts=casts)
+        problems = mismatches(data, table, casts=casts, missing=missing)
         if partition_columns is not None:
             problems += _partition_mismatch(partition_columns, state.metadata.partition_columns)
         if problems:

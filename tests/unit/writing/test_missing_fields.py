@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakecommit.errors import SchemaMismatch
-from lakecommit.formats.delta.schema.fit import mismatches, written_schema
+from lakecommit.formats.schema.fit import mismatches, written_schema
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct
 from lakecommit.writing.columns import arrow_field
 from tests.unit.writing.tools import column, encode_all, plan_of, read

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote
 
 from lakecommit.formats.delta.log.names import OWN_NAME
 from lakecommit.formats.delta.state import DeltaProtocol, Metadata
@@ -16,11 +15,6 @@ ROW_TRACKING_DOMAIN = "delta.rowTracking"
 CLUSTERING_DOMAIN = "delta.clustering"
 
 _KEY = re.compile(rb'\s*\{\s*"(\w+)"\s*:\s*(null)?')
-# What `java.net.URI` escapes in a path: ASCII that is not legal there, and control and space characters beyond ASCII.
-_TO_ESCAPE = re.compile(
-    r"[^A-Za-z0-9/;:@&=+$,_\-!.~'()*\x80-\U0010ffff]"
-    r"|[\x80-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-)
 _PER_FILE = frozenset({b"add", b"remove", b"cdc", b"sidecar"})
 
 
@@ -126,18 +120,6 @@ def encode(actions: Iterable[Mapping[str, Any]]) -> bytes:
     return b"".join(line.encode() + b"\n" for line in lines)
 
 
-def path_to_uri(path: str) -> str:
-    """An object's key as the log names it: escaped exactly as Hadoop's `Path` escapes it.
-
-    Any URI would be decoded to the right key, but delta-spark's VACUUM compares the escaped forms, and deletes a live
-    file whose name in the log is escaped in another way. So `%` is escaped (also in a partition value that is escaped
-    already), and most other characters are not, non-ASCII letters among them. A `:` in the first segment would read as
-    a scheme.
-    """
-    first, slash, rest = path.partition("/")
-    return _TO_ESCAPE.sub(_escape, first).replace(":", "%3A") + slash + _TO_ESCAPE.sub(_escape, rest)
-
-
 def row_id_high_watermark(configuration: str | None) -> int | None:
     if configuration is None:
         return None
@@ -162,10 +144,6 @@ def _lines(body: bytes) -> Iterator[bytes]:
         if line.strip():
             yield line
         start = end + 1
-
-
-def _escape(match: re.Match[str]) -> str:
-    return quote(match[0], safe="")
 
 
 def _removed(body: bytes) -> Iterator[str]:

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 
 from lakecommit.errors import InvalidInput
 from lakecommit.expressions.syntax import Value
-from lakecommit.formats.delta.schema.fit import decimal_parts
+from lakecommit.formats.schema.fit import decimal_parts
 from lakecommit.schema import Field, Primitive, Struct
 
 _DAY = re.compile(r"([+-]?\d{4,})-(\d{1,2})-(\d{1,2})")

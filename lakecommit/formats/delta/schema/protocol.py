@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lakecommit.errors import UnsupportedTable
-from lakecommit.formats.delta.schema.fields import all_fields
 from lakecommit.formats.delta.schema.lengths import RAW_TYPE, length_problems
 from lakecommit.formats.delta.schema.rules import rule_problems
 from lakecommit.formats.delta.state import DeltaProtocol, Metadata
+from lakecommit.formats.schema.fields import all_fields
 from lakecommit.schema import parse
 
 # A writer version below 7 stands for all features up to its own line.

@@ -17,10 +17,10 @@ from lakecommit.expressions.parser import parse as parse_expression
 from lakecommit.expressions.syntax import references
 from lakecommit.expressions.tokens import quoted
 from lakecommit.expressions.types import BOOLEAN
-from lakecommit.formats.delta.schema.fields import all_fields
 from lakecommit.formats.delta.schema.lengths import char_columns
 from lakecommit.formats.delta.state import Metadata
 from lakecommit.formats.plan import Check, Computed, WritePlan
+from lakecommit.formats.schema.fields import all_fields
 from lakecommit.schema import DataType, Field, Primitive, Struct, describe
 
 CURRENT_DEFAULT = "CURRENT_DEFAULT"

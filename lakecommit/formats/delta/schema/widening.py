@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lakecommit.formats.delta.schema.fit import decimal_parts
+from lakecommit.formats.schema.fit import decimal_parts
 
 # Each with those that hold all of its values and are taken for it without being asked.
 _UNASKED: Mapping[str, frozenset[str]] = {

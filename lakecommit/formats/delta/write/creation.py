@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.delta.schema.fields import leaf_types
-from lakecommit.formats.delta.schema.fit import new_table_problems, resolve_partition_columns, table_schema
+from lakecommit.formats.delta.schema.fit import new_table_problems, table_schema
 from lakecommit.formats.delta.schema.mapping import assign
 from lakecommit.formats.delta.schema.properties import TableProperties, table_properties
 from lakecommit.formats.delta.schema.protocol import READER_FEATURES
 from lakecommit.formats.delta.state import DeltaProtocol, Metadata
+from lakecommit.formats.schema.fields import leaf_types
+from lakecommit.formats.schema.fit import resolve_partition_columns
 from lakecommit.schema import Struct, parse, to_json
 
 # Features that a version below 7 has, with the lowest reader and writer version that has them.

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from lakecommit.errors import SchemaMismatch
 from lakecommit.formats.change import Change
 from lakecommit.formats.delta.schema.evolution import merged
-from lakecommit.formats.delta.schema.fields import all_fields
 from lakecommit.formats.delta.schema.fit import new_table_problems
 from lakecommit.formats.delta.schema.mapping import assign_missing, strip
 from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of
 from lakecommit.formats.delta.state import DeltaState, Metadata
 from lakecommit.formats.delta.write.creation import features_of_types, new_schema
 from lakecommit.formats.plan import WritePlan
+from lakecommit.formats.schema.fields import all_fields
 from lakecommit.schema import Field, Struct, parse, to_json
 
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"

@@ -12,12 +12,13 @@ from lakecommit.clock import Moment
 from lakecommit.formats.base import check_change
 from lakecommit.formats.change import Change
 from lakecommit.formats.delta.commit_info import described, notes_of
-from lakecommit.formats.delta.log.actions import ROW_TRACKING_DOMAIN, encode, path_to_uri
+from lakecommit.formats.delta.log.actions import ROW_TRACKING_DOMAIN, encode
 from lakecommit.formats.delta.log.replay import digest_of
 from lakecommit.formats.delta.schema.protocol import assigns_row_ids, has_in_commit_timestamps
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 from lakecommit.formats.delta.write.evolving import evolved_by
 from lakecommit.formats.delta.write.selection import selected
+from lakecommit.formats.uris import path_to_uri
 from lakecommit.model import DataFile
 
 try:
