@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from lakecommit.errors import ContradictoryState, InvalidInput
-from lakecommit.formats.plan import WritePlan
+from lakecommit.formats.plan import WritePlan, check_owner
 from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, Epoch, QueryId, Report, TaskId
 from lakecommit.options.declarations import Options
 from lakecommit.options.parsing import parse_options, txn_options
@@ -134,6 +134,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             epoch = Epoch(int(_property(context, "streaming.sql.batchId")))
             attempt = _attempt(query, epoch, context)
             options = _options(self._options, self._planned, streaming=True)
+            check_owner(WritePlan.from_json(self._planned.plan), query, options.path)
             if epoch <= self._planned.done.get(query, -1) or (self._inline and sealed_already(query, epoch, options)):
                 return _message(Report(attempt, skipped=True))
             return _message(run_task(iterator, attempt, self._planned.plan, options, context.getLocalProperty))

@@ -8,7 +8,7 @@ from lakecommit.committing.attempt import Landed, commit
 from lakecommit.committing.changes import batch_change
 from lakecommit.errors import ContradictoryState, Overtaken, TableMadeAnew
 from lakecommit.formats.change import Change, Selection
-from lakecommit.formats.plan import WritePlan
+from lakecommit.formats.plan import BATCH, WritePlan
 from lakecommit.model import Pending
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.settings import TableSettings, Txn
@@ -40,7 +40,9 @@ async def commit_batch(
         nonlocal selection
         if table.state is None:
             await reader.look_anew()
-        await table.create_if_missing(schema, settings)
+        await table.create_if_missing(schema, settings, BATCH)
+        if not table.admits(BATCH):
+            await table.admit(BATCH)
         await _check(table, reader, pending, settings, txn)
         left = pending
         if not compacted.isdisjoint(file.path.rpartition("/")[2] for file in pending.files):

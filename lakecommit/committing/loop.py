@@ -247,13 +247,15 @@ class Snapshots:
         queries, room = self._queries, FILES_PER_SNAPSHOT
         parts: list[Part] = []
         for query, progress in sorted(queries.progress.items(), key=lambda each: queries.runs[each[0]].since_ms):
-            settings, epochs = queries.runs[query].asked_for, next_run(progress, self._empty_epochs, room)
+            settings = queries.runs[query].asked_for
+            alone = self._format.one_epoch_a_version
+            epochs = next_run(progress, self._empty_epochs, room, one_epoch=alone)
             files = sum(seal.totals.files for seal in epochs)
             if not epochs or not queries.knows(query) or query in self.held:
                 continue
             # A version has one user's metadata, and an epoch larger than a version should be has one for itself, as has
             # one that replaces the table.
-            alone = files > room or any(seal.replaces for seal in epochs)
+            alone = alone or files > room or any(seal.replaces for seal in epochs)
             if parts and (alone or settings.user_metadata != parts[0].settings.user_metadata):
                 continue
             assert not queries.table.is_done(query, epochs[0].epoch), "what the mark has reached was dropped"

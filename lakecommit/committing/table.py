@@ -10,20 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from lakecommit import schema as schemas
 from lakecommit.clock import Clock
 from lakecommit.committing.batch import commit_batch
-from lakecommit.committing.evolving import evolve, resting_on
 from lakecommit.committing.loop import Snapshots
-from lakecommit.errors import InvalidInput, LakecommitError, SchemaMismatch, StoreError
-from lakecommit.formats.plan import WritePlan
+from lakecommit.committing.planning import Planned, Planner
 from lakecommit.model import Epoch, QueryId, Report, Totals
 from lakecommit.progress.backlog import NOT_KNOWN, EpochOffsets
 from lakecommit.progress.cadence import Pace
-from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT, Progress, done_epochs, need_not_run
+from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT, Progress, need_not_run
 from lakecommit.progress.observer import BatchSnapshot, Observer, Observers
 from lakecommit.progress.pending import PendingFiles
 from lakecommit.progress.queries import Queries
@@ -34,24 +31,12 @@ from lakecommit.restarting.reader import Reader
 from lakecommit.sealing.reports import batch_pending
 from lakecommit.sealing.sealer import Sealer
 from lakecommit.storage.base import Store
-from lakecommit.watermark import check_event_time_column
 
 # How long the start of a query waits for what an earlier run has left.
 LONGEST_START_MS = 30_000
 # For how long a commit that the store fails is tried again, in a driver.
 PATIENCE_MS = 10 * 60_000
 _log = logging.getLogger("lakecommit.committing")
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """`done` is, for each query, the newest epoch that its tasks need not write; `skip` says that a batch is done.
-    `version` is the one that a batch write rests on; None where there is no table yet."""
-
-    plan: WritePlan
-    done: Mapping[QueryId, Epoch]
-    skip: bool = False
-    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +62,8 @@ class TableCommitter:
         files: PendingFiles | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
-        """`empty_epochs` is how many epochs without rows may gather before a version with their marks is committed.
+        """`empty_epochs` is how many epochs without rows may gather before a version with their marks is committed, if
+        a version may hold more than one.
 
         `observers` are told of everything that happens, in this order.
         """
@@ -95,7 +81,7 @@ class TableCommitter:
             table_format,
             clock=clock,
             new_id=new_id,
-            empty_epochs=empty_epochs,
+            empty_epochs=1 if table_format.one_epoch_a_version else empty_epochs,
             patience_ms=patience_ms,
         )
         self._sealer = Sealer(
@@ -107,8 +93,7 @@ class TableCommitter:
             random=random,
             commit=self._snapshots.wake,
         )
-        # Queries whose state cannot be read: their own commit tells why.
-        self._unreadable: set[QueryId] = set()
+        self._planner = Planner(self._queries, self._reader, table_format, new_id=new_id, commit=self._snapshots.wake)
         # Spark runs one epoch of a query at a time; a run that has ended may still be in its last one.
         # A lock is there for as long as somebody holds it or waits for it.
         self._sealing: WeakValueDictionary[QueryId, asyncio.Lock] = WeakValueDictionary()
@@ -121,90 +106,16 @@ class TableCommitter:
         queries: Sequence[QueryId] = (),
         afresh: bool = False,
         txn: Txn | None = None,
+        owner: str | None = None,
     ) -> Planned:
-        """How to write rows of `schema`; nothing is written. `queries` are those whose progress the tasks may need.
-
-        A query that this committer does not know yet is replayed here, so that the tasks of a repeated epoch are told
-        before they write; what is pending of it is committed meanwhile. `afresh` looks at the table first; otherwise
-        what is remembered suffices, as long as nothing is refused.
-        """
-        if settings.event_time_column is not None:
-            check_event_time_column(schemas.parse(schema).fields, settings.event_time_column)
-        if not afresh and self._table.state is not None and not self._unknown(queries):
-            try:
-                return self._planned(schema, settings, txn)
-            except InvalidInput:
-                afresh = True
-        try:
-            return await self._plan_anew(schema, settings, queries, txn, afresh=afresh)
-        except SchemaMismatch:
-            if not settings.merge_schema:
-                raise
-            # Somebody may have created the table since it was merged with none, or changed it: once more.
-            return await self._plan_anew(schema, settings, queries, txn, afresh=afresh)
-        except StoreError as error:
-            if afresh or self._table.state is None:
-                raise
-            # Another query of the driver has just begun; it is no reason for this one to fail.
-            try:
-                planned = self._planned(schema, settings, txn)
-            except SchemaMismatch:
-                # It would fit, if the table could be asked.
-                raise error from None
-            _log.warning("%s; the write is planned with what is known of %s", error, self._format.location)
-            return planned
-
-    async def _plan_anew(
-        self, schema: str, settings: TableSettings, queries: Sequence[QueryId], txn: Txn | None, *, afresh: bool
-    ) -> Planned:
-        if settings.merge_schema:
-            landed = await evolve(self._queries, self._reader, self._format, schema, self._new_id)
-            settings = resting_on(landed, settings)
-            # The table was looked at for that.
-            afresh = False
-        async with self._reader.turn:
-            for query in queries:
-                if not self._queries.is_sealing(query):
-                    self._queries.settle_doubt(query)
-            unknown = self._unknown(queries)
-            if self._table.state is None or afresh or unknown:
-                await self._reader.look_anew()
-            plan = self._planned(schema, settings, txn)
-            # This plan may be another query's, and so may its metadata and the word that it may go on in a table that
-            # was replaced.
-            metadata = settings.user_metadata if len(queries) == 1 else None
-            common = replace(settings, accepted_table_id=None, user_metadata=metadata)
-            for query in unknown:
-                # What is wrong with a query is said when that query commits.
-                try:
-                    await self._reader.start(query, common)
-                except LakecommitError:
-                    self._unreadable.add(query)
-            self._snapshots.wake()
-            return replace(plan, done=done_epochs(self._queries.progress.values()))
+        """As `Planner.plan` says; what is pending of the queries that are replayed for it is committed meanwhile."""
+        return await self._planner.plan(schema, settings, queries=queries, afresh=afresh, txn=txn, owner=owner)
 
     async def newest_version(self) -> int | None:
         """That of the table as it is now; None where there is none."""
         async with self._reader.turn:
             await self._reader.look_anew()
             return None if self._table.state is None else self._table.state.version
-
-    def _unknown(self, queries: Sequence[QueryId]) -> list[QueryId]:
-        return [
-            query
-            for query in queries
-            if not (
-                self._queries.knows(query)
-                or self._queries.is_sealing(query)
-                or query in self._unreadable
-                or self._queries.has_failed(query)
-            )
-        ]
-
-    def _planned(self, schema: str, settings: TableSettings, txn: Txn | None) -> Planned:
-        plan = self._table.plan(schema, settings)
-        skip = txn is not None and self._table.has_reached(txn)
-        return Planned(plan, done_epochs(self._queries.progress.values()), skip, self._table.rests_on(settings))
 
     async def commit_epoch(
         self,
@@ -226,7 +137,7 @@ class TableCommitter:
         with self._queries.busy_with(query):
             async with self._sealing.setdefault(query, asyncio.Lock()):
                 self._queries.raise_failure(query)
-                self._unreadable.discard(query)
+                self._planner.unreadable.discard(query)
                 try:
                     await self._sealer.seal(query, epoch, reports, schema, offsets, run)
                 except BaseException:
@@ -236,7 +147,8 @@ class TableCommitter:
                     self._snapshots.wake()
                     raise
             run = self._queries.latest(query, run)
-            return await self._committed(query, epoch, run, 0 if run.in_backlog else run.pace.commit_wait_ms)
+            hurries = run.in_backlog or self._table.takes_long(epoch)
+            return await self._committed(query, epoch, run, 0 if hurries else run.pace.commit_wait_ms)
 
     async def resume(
         self, query: QueryId, settings: TableSettings, pace: Pace, repeated: tuple[Epoch, str | None] | None = None
@@ -342,7 +254,7 @@ class TableCommitter:
     def begin_run(self, query: QueryId) -> None:
         """A new run of a query begins: what is remembered of it is read again. Never waits: Spark starts no query
         until this has returned, whatever this table is busy with."""
-        self._unreadable.discard(query)
+        self._planner.unreadable.discard(query)
         self._queries.begin_run(query)
         self._snapshots.wake()
 
@@ -354,7 +266,7 @@ class TableCommitter:
                 "waits for it",
                 *(query, load.epochs, load.files, self._format.location),
             )
-        self._unreadable.discard(query)
+        self._planner.unreadable.discard(query)
         self._queries.end_run(query)
         self._snapshots.wake()
         self._observers.table_seen(self._table.state)

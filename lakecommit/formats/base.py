@@ -7,13 +7,14 @@ a `TableState` that the caller holds and hands back; only states that the format
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 from lakecommit.errors import TableMadeAnew
 from lakecommit.formats.change import Change, Evolution, Scope, Selection
 from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
+from lakecommit.formats.history import HistoryEntry
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey, LogTail
 from lakecommit.model import AttemptId, DataFile, Epoch, Marks, QueryId, own_mark_id
@@ -51,6 +52,10 @@ class TableState(Protocol):
 
     @property
     def partition_columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def owner(self) -> str | None:
+        """Who alone may write to it: a query, or `BATCH`; empty as long as nobody has. None where anybody may."""
 
     @property
     def followed_from(self) -> int:
@@ -148,27 +153,6 @@ class Conflict:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """What a version says about itself, whoever wrote it; None or empty if it does not say.
-
-    `id` is that of the change. `operation` and `parameters` are in the format's own words, for people. `epochs` are the
-    first and last one of each query.
-    """
-
-    version: int
-    timestamp_ms: int | None = None
-    operation: str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    rows: int | None = None
-    files: int | None = None
-    size_bytes: int | None = None
-    engine: str | None = None
-    id: str | None = None
-    user_metadata: str | None = None
-    epochs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-
 class Located(Protocol):
     """A table, known by where it is."""
 
@@ -181,10 +165,23 @@ class Open(Located, Protocol):
     async def open(self) -> TableState | None:
         """Reads the newest state afresh; None where there is no table."""
 
+    @property
+    def created_first(self) -> bool:
+        """Whether a table has to be there before its first data file is."""
+
     async def create(
-        self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]
+        self,
+        schema: str,
+        partition_columns: tuple[str, ...],
+        properties: Mapping[str, str],
+        owner: str | None = None,
     ) -> TableState:
-        """Creates an empty table, or opens the one that somebody created meanwhile."""
+        """Creates an empty table, or opens the one that somebody created meanwhile. `owner` is who writes to it, if
+        that is known. Raises `InvalidInput` where there is something else."""
+
+    async def admit(self, state: TableState, owner: str) -> TableState:
+        """The same table, which is this writer's from now on, if it has to be anybody's. Raises `InvalidInput` where it
+        is somebody else's."""
 
     async def look(self, state: TableState) -> TableState:
         """What the table is now, reading only what is newer than `state`.
@@ -251,6 +248,22 @@ class Commit(Located, Protocol):
         as they were written, are not among them. Raises `InvalidInput` where the table cannot be replaced so, or where
         a file of `adds` is outside of the scope.
         """
+
+    @property
+    def one_epoch_a_version(self) -> bool:
+        """Whether each epoch of a stream is a version, also without rows: a change then holds one epoch."""
+
+    def takes_long(self, state: TableState, version: int) -> bool:
+        """Whether a version after that of `state`, up to `version`, takes so long that nobody should wait for it."""
+
+    @property
+    def fills_passed(self) -> bool:
+        """Whether epochs that another sink went past are made up for when a query starts: until then nobody can read
+        the table. Otherwise its user has to say so."""
+
+    async def fill(self, state: TableState, epoch: int, files: Sequence[DataFile]) -> TableState:
+        """Makes up for an epoch that another sink went past, after those before it; nothing where that sink ran it.
+        Precondition: `fills_passed`."""
 
     def selection_of(self, state: TableState, files: Sequence[DataFile]) -> Selection | None:
         """The same where it is known that `files` are all that is there at `state`. None if that has to be read, since
@@ -332,6 +345,10 @@ class Maintain(Located, Protocol):
 
     def upkeep_interval(self, state: TableState) -> int | None:
         """After how many versions the table itself wants a checkpoint; None where it does not say."""
+
+    @property
+    def cleaned_daily(self) -> bool:
+        """Whether it is enough to clean the log up once a day, and not with each upkeep."""
 
     async def checkpoint(self) -> Checkpointed | LeftToOthers:
         """Writes a checkpoint of the newest version, whole or not at all; safe beside anybody who does the same.

@@ -29,13 +29,15 @@ class VersionTag:
 class Holding:
     """What a version says that it has of one query: runs of epochs (first and last), and the own mark that it sets.
 
-    Epochs of `given_up` are in none, unless another version holds them.
+    Epochs of `given_up` are in none, unless another version holds them. In the place of those of `foreign` are rows of
+    another sink, as far as can be seen: what was sealed of them has lost, unless the log names it.
     """
 
     etag: str | None
     runs: tuple[EpochRun, ...] = ()
     own: int | None = None
     given_up: tuple[EpochRun, ...] = ()
+    foreign: tuple[EpochRun, ...] = ()
 
 
 def holding_of(etag: str | None, kind: Kind, held: Held | None, own: int | None) -> Holding:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from lakecommit.errors import InvalidInput
+
+# The owner of a table that is for batch writes.
+BATCH = "batch"
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -44,6 +49,22 @@ class MaxLength:
     type: str
 
 
+def check_owner(plan: WritePlan, owner: str, location: str) -> None:
+    """Raises `InvalidInput` where the table is another writer's: said before anything is written."""
+    if plan.owner not in (None, owner):
+        raise owned_by_another(location, str(plan.owner), owner)
+
+
+def owned_by_another(location: str, owner: str, who: str) -> InvalidInput:
+    named = {each: "batch writes" if each == BATCH else f"query {each}" for each in (owner, who)}
+    return InvalidInput(
+        f"{location} belongs to {named[owner]}, and {named[who]} cannot write there: the log of such a directory "
+        "counts the epochs of one query alone. Write to another directory, use the checkpointLocation that the "
+        "directory was begun with, or write a Delta table, which takes any number of queries",
+        entry="another-owner",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class WritePlan:
     """What a task must know to write files that fit the table.
@@ -55,6 +76,7 @@ class WritePlan:
 
     `options` are those that the table sets. With a `random_prefix` files are not in directories of their partition
     values, but in ones whose names are that many characters of no meaning. No string is longer than `lengths` say.
+    `owner` is the only query that may write there; None where any may, or none has begun.
     """
 
     schema: str
@@ -67,6 +89,7 @@ class WritePlan:
     options: tuple[TableOption, ...] = ()
     random_prefix: int = 0
     lengths: tuple[MaxLength, ...] = ()
+    owner: str | None = None
 
     @property
     def has_expressions(self) -> bool:
@@ -75,7 +98,7 @@ class WritePlan:
     def to_json(self) -> str:
         """Every manifest has it, so that what most tables do not have is left out."""
         fields = asdict(self)
-        for name in ("checks", "computed", "defaults", "options", "random_prefix", "lengths"):
+        for name in ("checks", "computed", "defaults", "options", "random_prefix", "lengths", "owner"):
             if not fields[name]:
                 del fields[name]
         return json.dumps(fields, separators=(",", ":"), sort_keys=True)
@@ -96,4 +119,5 @@ class WritePlan:
             lengths=tuple(
                 MaxLength(tuple(each["path"]), each["characters"], each["type"]) for each in fields.get("lengths", ())
             ),
+            owner=fields.get("owner"),
         )

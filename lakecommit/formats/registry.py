@@ -1,6 +1,6 @@
 """The table formats by the names that `tableFormat` takes, each imported when it is first asked for.
 
-A format is a package with `table` (`open_format`, `is_at`) and `settings` (`SETTINGS`), and one line here.
+A format is a package with `table` (`open_format`) and `settings` (`SETTINGS`), and one line here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from importlib import import_module
 from lakecommit.clock import Clock
 from lakecommit.formats.base import FormatStore, TableFormat
 from lakecommit.formats.settings import FormatSettings
+from lakecommit.storage.base import List
 
 _PACKAGES: dict[str, str] = {
     "delta": "lakecommit.formats.delta",
+    "parquet": "lakecommit.formats.parquet",
 }
 NAMES = tuple(_PACKAGES)
 DEFAULT = NAMES[0]
@@ -38,6 +40,14 @@ def open_format(
     return opened
 
 
+async def has_log(store: List, name: str) -> bool:
+    """Whether a table of this format is there, whatever is in its log. One page of a listing."""
+    async for page in store.list(format_named(name).log):
+        if page:
+            return True
+    return False
+
+
 async def format_at(
     store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
 ) -> TableFormat:
@@ -45,7 +55,7 @@ async def format_at(
 
     Cost: one page of a listing for each format but the default one.
     """
-    for name, package in _PACKAGES.items():
-        if name != DEFAULT and await import_module(f"{package}.table").is_at(store):
+    for name in _PACKAGES:
+        if name != DEFAULT and await has_log(store, name):
             return open_format(name, store, clock=clock, new_id=new_id, random=random)
     return open_format(DEFAULT, store, clock=clock, new_id=new_id, random=random)

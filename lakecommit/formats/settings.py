@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSettings:
-    """`title` is the format as people call it, and `page` what `docs/options.md` says of its session settings.
+    """`title` is the format as people call it, and `page` what `docs/options.md` says of its session settings. `log` is
+    the directory of a table's log, by which the format of a table is known.
 
     Names of table properties begin with `property_prefix`; `check_properties` takes them in any case and raises
     `InvalidInput` where no table can be created with them.
@@ -19,9 +20,13 @@ class FormatSettings:
 
     `session_defaults` are settings of a session that the format's own writers read, each with the option that it stands
     for. What begins with `property_defaults` is a table property of tables that are created.
+
+    `own_options` are those that no other format has, and `refused` those that this one has no use for, with the reason.
+    `replaces_epochs` says that a stream may replace the table with each epoch.
     """
 
     title: str
+    log: str
     property_prefix: str
     check_properties: Callable[[Mapping[str, str]], object]
     session_settings: Mapping[str, str]
@@ -29,3 +34,6 @@ class FormatSettings:
     session_defaults: Mapping[str, str]
     property_defaults: str
     page: str
+    own_options: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    replaces_epochs: bool = True

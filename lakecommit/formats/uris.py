@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 # What `java.net.URI` escapes in a path: ASCII that is not legal there, and control and space characters beyond ASCII.
 _TO_ESCAPE = re.compile(
@@ -26,3 +26,8 @@ def path_to_uri(path: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     return quote(match[0], safe="")
+
+
+def path_of_uri(uri: str) -> str:
+    """The key that a log names so."""
+    return unquote(uri)

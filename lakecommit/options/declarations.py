@@ -284,6 +284,28 @@ class Options:
             "`lakecommit.register`; without it, run `lakecommit checkpoint`."
         ),
     )
+    read_path: str | None = option(
+        "readPath",
+        Applies.BOTH,
+        some_text,
+        unset="the location; s3a:// for s3://",
+        values="a location such as s3a://bucket/directory",
+        help=(
+            "With `tableFormat=parquet`: what readers call a new directory. Spark compares it with the names in the "
+            "log, letter by letter."
+        ),
+    )
+    compact_interval: int = option(
+        "compactInterval",
+        Applies.STREAM,
+        between(whole_number, 2, 10_000),
+        default="10",
+        values="a whole number from 2 to 10,000",
+        help=(
+            "With `tableFormat=parquet`: after how many epochs the log of a new directory gets an entry that holds all "
+            "before it. The session's `spark.sql.streaming.fileSink.log.compactInterval` counts, too."
+        ),
+    )
     table_properties: Mapping[str, str] = field(default_factory=dict)
     # Never shown: credentials are among them.
     store_options: Mapping[str, str] = field(default_factory=dict, repr=False)

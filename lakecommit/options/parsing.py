@@ -92,12 +92,16 @@ def parse(
         store_options=_of_hadoop(preset.hadoop | given.hadoop, values["path"], store) | store,
     )
     table_format = registry.format_named(options.table_format)
+    _refuse_of_others(given.own, options.table_format)
     if not streaming and texts.keys().isdisjoint(table_format.session_settings.values()):
         options = replace(options, **_values(declared, _set_in(session, table_format)))
     _refuse_contradictions(options, given.own)
+    # What the session says of tables of other formats is passed over, what the write says is not.
+    others = {key for key in preset.properties if not _is_property(key, table_format)} - given.properties.keys()
+    properties = {key: text for key, text in options.table_properties.items() if key not in others}
     # Raises where the format has no such property, before anything is opened or written.
-    table_format.check_properties(options.table_properties)
-    return options
+    table_format.check_properties(properties)
+    return replace(options, table_properties=properties)
 
 
 def txn_options(options: Options) -> dict[str, str]:
@@ -188,6 +192,19 @@ def _refuse_later(given: Mapping[str, str], preset: Mapping[str, str], asked: Ma
             raise InvalidInput(known)
 
 
+def _refuse_of_others(given: Mapping[str, str], name: str) -> None:
+    """Options of the write itself that another format has, or that this one has no use for."""
+    for other in registry.NAMES:
+        for option in sorted(registry.format_named(other).own_options & given.keys()):
+            if other != name:
+                raise InvalidInput(
+                    f"option {option} is for tableFormat={other}, and tableFormat is {name}; leave it out"
+                )
+    for option, why in registry.format_named(name).refused.items():
+        if option in given:
+            raise InvalidInput(f"option {option} does not work with tableFormat={name}: {why}; leave it out")
+
+
 def _set_in(session: Mapping[str, str], table_format: FormatSettings) -> dict[str, str]:
     """The options that the format's own settings of the session stand for, for a write that names none of them."""
     settings = table_format.session_settings
@@ -247,8 +264,12 @@ def _formats() -> list[FormatSettings]:
     return [registry.format_named(name) for name in registry.NAMES]
 
 
+def _is_property(key: str, table_format: FormatSettings) -> bool:
+    return bool(table_format.property_prefix) and key.startswith(table_format.property_prefix)
+
+
 def _property_prefixes() -> list[str]:
-    return [each.property_prefix for each in _formats()]
+    return [each.property_prefix for each in _formats() if each.property_prefix]
 
 
 _PROCESS_BY_LOWER = {each.name.lower(): each.name for each in PROCESS_DECLARATIONS}

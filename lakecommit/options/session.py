@@ -19,7 +19,7 @@ def session_options(settings: Mapping[str, str]) -> dict[str, str]:
         for key, value in settings.items():
             if key in each.session_defaults:
                 found[each.session_defaults[key]] = value
-            elif key.startswith(each.property_defaults):
+            elif each.property_defaults and key.startswith(each.property_defaults):
                 found[each.property_prefix + key.removeprefix(each.property_defaults)] = value
     found |= {key: value for key, value in settings.items() if hadoop.counts(key)}
     own = {key.removeprefix(SESSION_PREFIX): text for key, text in settings.items() if key.startswith(SESSION_PREFIX)}

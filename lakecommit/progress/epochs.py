@@ -214,14 +214,20 @@ def is_worth_a_snapshot(progress: Progress, empty_epochs: int = EMPTY_EPOCHS_PER
 
 
 def next_run(
-    progress: Progress, empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT, files: int = FILES_PER_SNAPSHOT
+    progress: Progress,
+    empty_epochs: int = EMPTY_EPOCHS_PER_SNAPSHOT,
+    files: int = FILES_PER_SNAPSHOT,
+    *,
+    one_epoch: bool = False,
 ) -> tuple[SealedEpoch, ...]:
     """The pending epochs that the next snapshot takes: up to the last one that has rows, and up to `files` files.
 
     An epoch is never split, so that the first one with rows is taken however many files it has. One that replaces the
     table shares its snapshot with no other that changes anything. Empty epochs need no snapshot, since the next mark
-    covers them, until `empty_epochs` have gathered.
+    covers them, until `empty_epochs` have gathered. With `one_epoch` each is a snapshot, also an empty one.
     """
+    if one_epoch:
+        return progress.pending[:1]
     end, room = 0, files
     for index, seal in enumerate(progress.pending):
         if not seal.empty:

@@ -21,7 +21,7 @@ from lakecommit.formats.base import (
 )
 from lakecommit.formats.change import Change
 from lakecommit.formats.plan import Check, WritePlan
-from lakecommit.model import Epoch, Marks, Pending, QueryId, Seal
+from lakecommit.model import DataFile, Epoch, Marks, Pending, QueryId, Seal
 from lakecommit.progress.settings import TableSettings, Txn
 
 # What helps where files no longer fit the table. Before the seal Spark would run the epoch anew; a sealed epoch is the
@@ -38,6 +38,15 @@ NOT_COMMITTED = "nothing was added: run the write again with rows that fit the t
 
 class ReadTable(Open, Testify, Protocol):
     """The verbs that finding out takes of a format."""
+
+
+class FillTable(ReadTable, Protocol):
+    """The verbs that making up for what another sink went past takes."""
+
+    @property
+    def fills_passed(self) -> bool: ...
+
+    async def fill(self, state: TableState, epoch: int, files: Sequence[DataFile]) -> TableState: ...
 
 
 class ChangeTable(ReadTable, PlanWrite, Commit, Protocol):
@@ -79,9 +88,21 @@ class TableView:
         if oldest_ms is not None and unseen_ms is not None and oldest_ms < unseen_ms:
             self.state = await self._format.see_vacuums(self.known, oldest_ms - CLOCKS_APART_MS)
 
-    async def create_if_missing(self, schema: str, settings: TableSettings) -> None:
+    async def create_if_missing(self, schema: str, settings: TableSettings, owner: str | None = None) -> None:
         if self.state is None:
-            self.state = await self._format.create(schema, settings.partition_columns or (), settings.properties)
+            self.state = await self._format.create(schema, settings.partition_columns or (), settings.properties, owner)
+
+    def admits(self, owner: str) -> bool:
+        """Whether `owner` may write, as far as is known: nobody has to be asked."""
+        return self.known.owner in (None, owner)
+
+    async def admit(self, owner: str) -> None:
+        """Makes it the table of `owner`, if it has to be anybody's. Raises `InvalidInput` where it is another's."""
+        self.state = await self._format.admit(self.known, owner)
+
+    def takes_long(self, version: int) -> bool:
+        """Whether nobody should wait for the versions up to this one."""
+        return self.state is not None and self._format.takes_long(self.state, version)
 
     @property
     def known(self) -> TableState:

@@ -99,6 +99,9 @@ async def commit_passed(
     """
     view = TableView(table_format)
     await view.look()
+    if table_format.fills_passed:
+        # Whoever commits what is pending does that first.
+        return None
 
     async def make() -> Change | None:
         table = view.state

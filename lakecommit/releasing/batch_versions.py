@@ -23,10 +23,9 @@ from lakecommit.progress.observer import BatchSnapshot
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.settings import TableSettings, Txn
 from lakecommit.progress.table import ChangeTable
-from lakecommit.releasing.versions import same_etag
 from lakecommit.restarting.presence import is_endangered, missing_files
 from lakecommit.restarting.reader import Reader
-from lakecommit.storage.base import GetRange
+from lakecommit.storage.base import GetRange, same_etag
 
 # How many files of batch writes are remembered altogether, and how many writes.
 MAX_FILES = 10_000

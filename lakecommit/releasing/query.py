@@ -26,6 +26,10 @@ from lakecommit.state.stored import NamedManifest, StoredSeal, find_seal, list_m
 # How often a query that seals nothing is looked at, while it has state that is too young to go.
 WAITING_STEP_MS = RELEASE_AGE_MS // 4
 MAX_UNSWEPT = 1000
+# Where the seal does not say who has lost.
+_ASKED_OF_THE_LOG = (Standing.STRAY, Standing.REPEATED)
+# What is in the table.
+_HELD = (Standing.DONE, Standing.REPEATED)
 
 # The newest epoch of a query that all of its listeners were told of, None where it has none.
 ToldUpTo = Callable[[QueryId], Awaitable[Epoch | None]]
@@ -175,19 +179,22 @@ class QueryCleaner:
         young_or_known = {epoch for epoch in done if committed is None or epoch > committed} | self.versions.known(done)
         wanted = done if ask_all else [epoch for epoch in done if epoch in released or epoch in young_or_known]
         presence = await self._presence(table, wanted)
+        for epoch in self.versions.foreign(wanted):
+            # Another sink has run it: the sealed files have lost, unless the log names them all the same.
+            standings[epoch] = Standing.REPEATED
         went_back = presence.rewritten or (behind and Standing.PENDING in standings.values())
         newest = max(links, default=None)
         swept = {epoch for epoch in links if epoch > self._swept or (epoch == newest and epoch not in young)}
         judged = {epoch for epoch in swept.union(released) if epoch in manifests}
-        seals = await self._seals_of([epoch for epoch in judged if standings[epoch] is not Standing.STRAY], links)
+        seals = await self._seals_of([epoch for epoch in judged if standings[epoch] not in _ASKED_OF_THE_LOG], links)
         # A seal that went away meanwhile was released by somebody else, losers and all.
-        judged = {epoch for epoch in judged if epoch in seals or standings[epoch] is Standing.STRAY}
+        judged = {epoch for epoch in judged if epoch in seals or standings[epoch] in _ASKED_OF_THE_LOG}
         lost = await self._lost({epoch: seals.get(epoch) for epoch in sorted(judged)}, standings, manifests)
         # Nothing after an epoch that has to stay is released either: the chain is what tells a seal from a zombie's.
         stays = {named.attempt.epoch for named in lost.damaged} | {
             e for e in released if e in manifests and e not in judged
         }
-        stays |= {e for e in released if standings[e] is Standing.DONE and not _is_long_held(e, presence, now)}
+        stays |= {e for e in released if standings[e] in _HELD and not _is_long_held(e, presence, now)}
         first_kept = min(stays, default=None)
         released = [epoch for epoch in released if first_kept is None or epoch < first_kept]
         unsealed = [
@@ -340,15 +347,16 @@ class QueryCleaner:
     ) -> NamedFiles:
         """The files of the attempts that have lost in the epochs of `seals`.
 
-        In a zombie's epoch a winner's manifest may have come a second time, long after its release: the log is asked.
+        In a zombie's epoch a winner's manifest may have come a second time, long after its release, and in one that
+        another sink has run too the seal decides nothing: the log is asked.
         """
         by_seal = [
             named
             for epoch, seal in seals.items()
-            if standings[epoch] is not Standing.STRAY
+            if standings[epoch] not in _ASKED_OF_THE_LOG
             for named in losers(standings[epoch], seal, manifests[epoch])
         ]
-        stray = [named for epoch in seals if standings[epoch] is Standing.STRAY for named in manifests[epoch]]
+        stray = [named for epoch in seals if standings[epoch] in _ASKED_OF_THE_LOG for named in manifests[epoch]]
         lost = await read_files(self._store, by_seal)
         strays = await without_the_tables(self._format, await read_files(self._store, stray))
         return lost.together_with(strays)

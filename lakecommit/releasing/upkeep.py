@@ -127,7 +127,7 @@ class LogUpkeep(Observer):
             self._due = False
             day = self._clock.wall_ms() // _DAY_MS
             try:
-                outcome = await self._keep_up(day != self._cleaned_day)
+                outcome = await self._keep_up(day != self._cleaned_day or not self._format.cleaned_daily)
             except Exception as error:
                 self._tell_failure(error, exc_info=not isinstance(error, LakecommitError))
                 continue

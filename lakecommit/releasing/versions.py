@@ -18,6 +18,7 @@ from lakecommit.formats.base import Testify
 from lakecommit.formats.change import EpochRun
 from lakecommit.formats.evidence import Holding, VersionTag
 from lakecommit.model import Epoch, QueryId
+from lakecommit.storage.base import same_etag
 
 # How many versions are read at a time where it is not known which one holds an epoch, and in one look altogether.
 WINDOW = 8
@@ -77,6 +78,11 @@ class OwnVersions:
     def known(self, epochs: Collection[Epoch]) -> frozenset[Epoch]:
         """Those of `epochs` whose version is remembered."""
         return held_by(self._known.values(), frozenset(epochs))
+
+    def foreign(self, epochs: Collection[Epoch]) -> frozenset[Epoch]:
+        """Those of `epochs` in whose place another sink may have put rows of its own."""
+        wanted = frozenset(epochs)
+        return _within((run for each in self._known.values() for run in each.foreign), wanted) if wanted else wanted
 
     def gave_up(self, epoch: Epoch) -> bool:
         """Whether an epoch was given up, as far as it is known."""
@@ -182,8 +188,3 @@ def _within(runs: Iterable[EpochRun], epochs: frozenset[Epoch]) -> frozenset[Epo
     return epochs.intersection(
         each for first, last in runs for each in map(Epoch, range(max(first, low), min(last, high) + 1))
     )
-
-
-def same_etag(known: str | None, listed: str | None) -> bool:
-    """Whether two ETags are equal; a listing may leave the quotes out."""
-    return known is not None and listed is not None and known.strip('"') == listed.strip('"')

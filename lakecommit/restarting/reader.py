@@ -17,7 +17,8 @@ from lakecommit.progress.epochs import Progress, Replayed, advance
 from lakecommit.progress.observer import Observer
 from lakecommit.progress.queries import Queries
 from lakecommit.progress.settings import TableSettings
-from lakecommit.progress.table import ReadTable
+from lakecommit.progress.table import FillTable
+from lakecommit.restarting.filling import fill_passed
 from lakecommit.restarting.presence import FilePresence, FilesGone, Look, missing_files, reason_to_look
 from lakecommit.restarting.replay import Replay, replay
 from lakecommit.state.stored import ReadState
@@ -27,7 +28,7 @@ MAX_REPLAYS = 5
 
 class Reader:
     def __init__(
-        self, store: ReadState, table_format: ReadTable, queries: Queries, observer: Observer, clock: Clock
+        self, store: ReadState, table_format: FillTable, queries: Queries, observer: Observer, clock: Clock
     ) -> None:
         self.turn = asyncio.Lock()
         self._store = store
@@ -98,6 +99,8 @@ class Reader:
         They are two reads: what another driver committed and released in between is missing from the second alone.
         """
         for attempt in range(MAX_REPLAYS):
+            if self._queries.table.state is not None:
+                await fill_passed(self._store, self._format, self._queries.table, query)
             marks = self._queries.table.marks(query)
             self._queries.drop_files(query)
             try:

@@ -76,6 +76,9 @@ class Sealer:
         if verdict is EpochVerdict.FRESH and self._table.state is None:
             winners_of(reports, query, epoch)
             verdict = await self._create(query, epoch, offsets.fingerprint, schema, run.asked_for)
+        if not self._table.admits(query):
+            async with self._reader.turn:
+                await self._table.admit(query)
         if self._queries.is_over(query, run):
             raise _out_of_date(query, epoch, "a new run of the query has begun, which goes on")
         backlog = self._backlog(query, run, offsets)
@@ -118,7 +121,7 @@ class Sealer:
     ) -> EpochVerdict:
         """Creates the table. Somebody else may have been first, another driver of this query among them."""
         async with self._reader.turn:
-            await self._table.create_if_missing(schema, settings)
+            await self._table.create_if_missing(schema, settings, query)
             self._queries.see_marks()
         return await self._judge(query, epoch, fingerprint, settings)
 

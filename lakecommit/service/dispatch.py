@@ -17,15 +17,15 @@ from dataclasses import dataclass, field, replace
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.committing.table import PATIENCE_MS
 from lakecommit.errors import ContradictoryState, InvalidInput
+from lakecommit.formats import registry
 from lakecommit.formats.change import Scope
-from lakecommit.formats.plan import TableOption
-from lakecommit.formats.registry import open_format
+from lakecommit.formats.plan import BATCH, TableOption
 from lakecommit.listening.api import CommitListener
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import ListenerStatus, Listening
 from lakecommit.model import Epoch, QueryId, Report, Totals
 from lakecommit.observing.metrics import Metrics, QueryMetrics, TableMetrics
-from lakecommit.options.declarations import Options, ProcessOptions
+from lakecommit.options.declarations import DECLARATIONS, Options, ProcessOptions
 from lakecommit.options.parsing import parse_options
 from lakecommit.options.process import unheeded
 from lakecommit.progress.backlog import EpochOffsets
@@ -150,7 +150,12 @@ class Committers:
             case Verb.PLAN:
                 queries = facts.queries if request.streaming else ()
                 planned = await committer.plan(
-                    request.schema, settings, queries=queries, afresh=not request.streaming, txn=txn
+                    request.schema,
+                    settings,
+                    queries=queries,
+                    afresh=not request.streaming,
+                    txn=txn,
+                    owner=None if request.streaming else BATCH,
                 )
                 # What the table asks for is known only now; the tasks take it from the plan.
                 _parsed(request, facts, planned.plan.options)
@@ -310,7 +315,7 @@ class Committers:
 
         return ServedTable(
             store,
-            open_format(table_format, store, clock=self._clock, new_id=self._new_id, random=self._random),
+            registry.open_format(table_format, store, clock=self._clock, new_id=self._new_id, random=self._random),
             clock=self._clock,
             new_id=self._new_id,
             random=self._random,
@@ -337,7 +342,7 @@ def _parsed(request: Request, facts: Facts, table: Sequence[TableOption] = ()) -
 def _settings(options: Options) -> TableSettings:
     return TableSettings(
         partition_columns=options.partition_by,
-        properties=options.table_properties,
+        properties={**options.table_properties, **_own_properties(options)},
         user_metadata=options.user_metadata,
         accepted_table_id=options.accept_table_id,
         event_time_column=options.event_time_column,
@@ -345,6 +350,13 @@ def _settings(options: Options) -> TableSettings:
         merge_schema=options.merge_schema,
         checkpoint_interval=options.checkpoint_interval,
     )
+
+
+def _own_properties(options: Options) -> Mapping[str, str]:
+    """What options of the format's own make of a new table."""
+    own = registry.format_named(options.table_format).own_options
+    values = {each.name: getattr(options, each.attribute) for each in DECLARATIONS if each.name in own}
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def _replacement(options: Options, request: Request) -> Replacement | None:
@@ -359,6 +371,12 @@ def _replacement(options: Options, request: Request) -> Replacement | None:
             if value is not None:
                 raise InvalidInput(f'option {name} only works with mode("overwrite"); leave it out of an append')
         return None
+    table_format = registry.format_named(options.table_format)
+    if request.streaming and not table_format.replaces_epochs:
+        raise InvalidInput(
+            f'outputMode("complete") does not work with tableFormat={options.table_format}: nothing can be taken out '
+            'of the directory of a stream; use outputMode("append"), or write a Delta table'
+        )
     # The planner has decided; it goes by what the user says, or else by what the driver has found.
     planned = request.verb is not Verb.PLAN or options.read_version is None
     version = request.read_version if planned else options.read_version

@@ -59,6 +59,11 @@ class ObjectInfo:
     etag: str | None = None
 
 
+def same_etag(known: str | None, listed: str | None) -> bool:
+    """Whether two ETags are equal; a listing may leave the quotes out."""
+    return known is not None and listed is not None and known.strip('"') == listed.strip('"')
+
+
 class Create(Protocol):
     async def create(self, path: str, body: bytes) -> CreateOutcome:
         """One request, create-if-absent, never repeated inside: the outcome is for the caller to judge.

@@ -194,9 +194,12 @@ MODES = ["die before", pytest.param("die after", marks=pytest.mark.soak), "lose 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_call(mode, table_format):
+def test_every_call(mode, table_format, request):
+    # What the committer does is the same on each format, so that `make test` has every call on one of them.
+    every = 1 if table_format == "delta" or "not soak" not in request.config.option.markexpr else 3
+
     async def enumerate_calls():
-        for at in range(calls_of(table_format)):
+        for at in range(0, calls_of(table_format), every):
             _, table = await story(mode, at)
             try:
                 await check(table)

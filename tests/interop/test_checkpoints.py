@@ -76,9 +76,11 @@ def contents(spark: SparkSession, path: Path) -> list[str]:
 
 
 # In `make test` one of them, and random tables that deltalake reads from a checkpoint alone.
+# What test_checkpoints_with_deltalake reads from a checkpoint alone stands for these.
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=[pytest.mark.soak] if case.features[0] != "deletionVectors" else []) for case in CASES],
+    CASES,
     ids=lambda case: case.features[0],
 )
 def test_a_table_whose_log_is_gone_but_for_the_checkpoint(spark: SparkSession, tmp_path: Path, case: Case) -> None:

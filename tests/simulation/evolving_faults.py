@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit.committing import evolving, loop
-from lakecommit.committing import table as committing
+from lakecommit.committing import evolving, loop, planning
 from lakecommit.errors import SchemaMismatch
 from lakecommit.formats.delta import table
 from lakecommit.formats.delta.schema import evolution as merging
@@ -37,7 +36,7 @@ def _planned_ahead() -> Iterator[None]:
             return real(self, replace(state, metadata=ahead.metadata), schema, *args, **more)
 
     real = table.DeltaFormat.plan
-    with all_of(patch.object(committing, "evolve", evolve), patch.object(table.DeltaFormat, "plan", plan)):
+    with all_of(patch.object(planning, "evolve", evolve), patch.object(table.DeltaFormat, "plan", plan)):
         yield
 
 
@@ -89,7 +88,7 @@ def schema_not_merged_again_after_a_conflict() -> Iterator[None]:
         return await real(queries, reader, Once(), schema, new_id)  # type: ignore[arg-type]
 
     real = evolving.evolve
-    with patch.object(committing, "evolve", evolve):
+    with patch.object(planning, "evolve", evolve):
         yield
 
 
@@ -180,6 +179,6 @@ def schema_not_merged_with_a_table_that_was_just_created() -> Iterator[None]:
             raise
 
     refused: dict[Any, SchemaMismatch] = {}
-    real = committing.TableCommitter._plan_anew
-    with patch.object(committing.TableCommitter, "_plan_anew", plan_anew):
+    real = planning.Planner._plan_anew
+    with patch.object(planning.Planner, "_plan_anew", plan_anew):
         yield

@@ -6,6 +6,7 @@ from lakecommit.formats.settings import FormatSettings
 
 SETTINGS = FormatSettings(
     title="Tiny",
+    log="_tiny_log",
     property_prefix="tiny.",
     check_properties=lambda properties: None,
     session_settings={},

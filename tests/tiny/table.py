@@ -15,7 +15,6 @@ from lakecommit.formats.base import (
     Committed,
     Conflict,
     FormatStore,
-    HistoryEntry,
     Moved,
     TableFormat,
     TableState,
@@ -24,11 +23,12 @@ from lakecommit.formats.base import (
 )
 from lakecommit.formats.change import Change, Scope
 from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag, holding_of
+from lakecommit.formats.history import HistoryEntry
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId, own_mark_id
 from lakecommit.schema import Struct, parse, to_json
-from lakecommit.storage.base import Found, List, NotModified
+from lakecommit.storage.base import Found, NotModified
 from lakecommit.storage.once import Mine, create_once
 
 from .version import (
@@ -48,13 +48,6 @@ from .version import (
 LOOK_AGAIN_MS = 10_000
 
 
-async def is_at(store: List) -> bool:
-    async for page in store.list(LOG):
-        if page:
-            return True
-    return False
-
-
 def open_format(
     store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
 ) -> TableFormat:
@@ -64,6 +57,10 @@ def open_format(
 class TinyFormat:
     name = "tiny"
     mark_retention = "tiny.markRetention"
+    one_epoch_a_version = False
+    created_first = False
+    fills_passed = False
+    cleaned_daily = True
 
     def __init__(
         self, store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
@@ -82,7 +79,13 @@ class TinyFormat:
         looked = Moment.of(self._clock)
         return None if found is None else await self._forward(after(None, found.body, found.etag, looked))
 
-    async def create(self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]) -> TinyState:
+    async def create(
+        self,
+        schema: str,
+        partition_columns: tuple[str, ...],
+        properties: Mapping[str, str],
+        owner: str | None = None,
+    ) -> TinyState:
         table = {"id": self._new_id(), "schema": schema, "partition_columns": list(partition_columns)}
         now = Moment.of(self._clock)
         body = first_body(table, self._new_id(), now)
@@ -150,6 +153,12 @@ class TinyFormat:
         going = {path: size for path, size in live.items() if path not in kept}
         return TinySelection(version, tuple(going), sum(going.values()), kept)
 
+    def takes_long(self, state: TableState, version: int) -> bool:
+        return False
+
+    async def fill(self, state: TableState, epoch: int, files: Sequence[DataFile]) -> TableState:
+        raise AssertionError("whoever asks has seen that this format does not")
+
     def selection_of(self, state: TableState, files: Sequence[DataFile]) -> TinySelection | None:
         paths = tuple(file.path for file in files)
         return TinySelection(state.version, paths, sum(file.size_bytes for file in files))
@@ -212,6 +221,9 @@ class TinyFormat:
         return None
 
     async def see_vacuums(self, state: TableState, since_ms: int) -> TableState:
+        return state
+
+    async def admit(self, state: TableState, owner: str) -> TableState:
         return state
 
     async def history(self, limit: int) -> Sequence[HistoryEntry]:

@@ -32,6 +32,10 @@ class TinyState:
     tail: LogTail = field(default_factory=LogTail)
 
     @property
+    def owner(self) -> str | None:
+        return None
+
+    @property
     def table_id(self) -> str:
         return str(self.table["id"])
 

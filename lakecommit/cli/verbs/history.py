@@ -14,7 +14,7 @@ from lakecommit.cli.output import show, size, table, time
 from lakecommit.cli.tables import table_at
 from lakecommit.clock import SystemClock
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.base import HistoryEntry
+from lakecommit.formats.history import HistoryEntry
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lakecommit.formats.delta.log.names import LOG
 from lakecommit.formats.delta.schema.properties import table_properties
 from lakecommit.formats.settings import FormatSettings
 
@@ -29,6 +30,7 @@ def _listed(defaults: Mapping[str, str]) -> str:
 
 SETTINGS = FormatSettings(
     title="Delta",
+    log=LOG,
     property_prefix="delta.",
     check_properties=table_properties,
     session_settings={TXN_APP_ID: "txnAppId", TXN_VERSION: "txnVersion"},

@@ -74,6 +74,10 @@ class DeltaState:
         return LogTail(self.version - self.checkpoint, self.tail_files)
 
     @property
+    def owner(self) -> str | None:
+        return None
+
+    @property
     def table_id(self) -> str:
         return self.metadata.id
 

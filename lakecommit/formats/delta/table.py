@@ -12,7 +12,6 @@ from lakecommit.formats.base import (
     Committed,
     Conflict,
     FormatStore,
-    HistoryEntry,
     Moved,
     TableFormat,
     TableState,
@@ -51,7 +50,6 @@ from lakecommit.formats.delta.write import version as versions
 from lakecommit.formats.delta.write.conflicts import find_conflict
 from lakecommit.formats.delta.write.creation import new_table
 from lakecommit.formats.delta.write.evolving import DeltaEvolution, evolution, planned_schema, replaced_schema
-from lakecommit.formats.delta.write.scopes import check_scope
 from lakecommit.formats.delta.write.selection import (
     DeltaSelection,
     check_replaceable,
@@ -60,25 +58,19 @@ from lakecommit.formats.delta.write.selection import (
     selection_of,
 )
 from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
+from lakecommit.formats.history import HistoryEntry
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.schema.fit import mismatches, spelled, written_schema
+from lakecommit.formats.scopes import check_scope
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId
 from lakecommit.schema import Struct, parse, to_json
-from lakecommit.storage.base import Found, List
+from lakecommit.storage.base import Found
 from lakecommit.storage.local import abandoned_halves, remove_halves
 from lakecommit.storage.once import Mine, create_once
 
 LOOK_AGAIN_MS = 10_000
 CONFIRMATIONS = 20
-
-
-async def is_at(store: List) -> bool:
-    """Whether there is a Delta log, whatever is in it. One page of a listing."""
-    async for page in store.list(LOG):
-        if page:
-            return True
-    return False
 
 
 def open_format(
@@ -89,6 +81,11 @@ def open_format(
 
 class DeltaFormat:
     """A `TableFormat` for one table. It keeps nothing between calls but what follows from the metadata."""
+
+    one_epoch_a_version = False
+    created_first = False
+    fills_passed = False
+    cleaned_daily = True
 
     def __init__(
         self, store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
@@ -116,7 +113,11 @@ class DeltaFormat:
         return await reading.open_table(self._store, self._clock)
 
     async def create(
-        self, schema: str, partition_columns: tuple[str, ...], properties: Mapping[str, str]
+        self,
+        schema: str,
+        partition_columns: tuple[str, ...],
+        properties: Mapping[str, str],
+        owner: str | None = None,
     ) -> DeltaState:
         protocol, metadata = new_table(schema, partition_columns, properties, self._new_id)
         if (there := await self._open_just_now()) is not None:
@@ -132,6 +133,9 @@ class DeltaFormat:
                 "when nobody else creates or deletes this table"
             )
         return theirs
+
+    async def admit(self, state: TableState, owner: str) -> TableState:
+        return state
 
     async def history(self, limit: int) -> list[HistoryEntry]:
         return await history(self._store, limit)
@@ -230,6 +234,12 @@ class DeltaFormat:
         state = of_delta(state)
         self._refuse_unsupported(state)
         return await select(self._store, state, version, scope, adds, self._clock.wall_ms())
+
+    def takes_long(self, state: TableState, version: int) -> bool:
+        return False
+
+    async def fill(self, state: TableState, epoch: int, files: Sequence[DataFile]) -> TableState:
+        raise AssertionError("whoever asks has seen that this format does not")
 
     def selection_of(self, state: TableState, files: Sequence[DataFile]) -> DeltaSelection | None:
         state = of_delta(state)

@@ -79,3 +79,9 @@ def _line(path: str, size_bytes: int, modified_ms: int) -> bytes:
         "action": "add",
     }
     return json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def is_own(line: bytes, epoch: int, *, exactly: bool) -> bool:
+    """Whether a line is of lakecommit's epoch; if not `exactly`, also of one before it."""
+    match = OWN_NAME.search(line)
+    return match is not None and (int(match[1]) == epoch if exactly else int(match[1]) <= epoch)

@@ -56,6 +56,14 @@ class LogListing:
         numbers = self.numbers
         return tuple(each for each in range(self.last_compact + 1, self.newest) if each not in numbers)
 
+    def up_to(self, number: int) -> LogListing:
+        """The same without what is later."""
+        return LogListing(
+            {each: info for each, info in self.entries.items() if each <= number},
+            {each: info for each, info in self.compacts.items() if each <= number},
+            self.records,
+        )
+
     def info(self, number: int) -> ObjectInfo | None:
         """The object that holds a number; of an entry and a compact of it the compact."""
         return self.compacts.get(number) or self.entries.get(number)
@@ -79,7 +87,7 @@ def inferred_interval(compacts: Collection[int], setting: int) -> int:
     """How often Spark expects a compact in a log with these; `setting` is what its session says.
 
     Two or more: the distance of the two newest. One: the smallest divisor of its number plus one that is not below the
-    setting. None: the setting.
+    setting, where that is less than half of it, and else all of it. None: the setting.
     """
     newest = sorted(compacts)[-2:]
     if len(newest) == 2:
@@ -87,6 +95,6 @@ def inferred_interval(compacts: Collection[int], setting: int) -> int:
     if not newest:
         return setting
     size = newest[0] + 1
-    if setting >= size:
+    if setting >= size // 2:
         return size
     return next(each for each in range(setting, size + 1) if size % each == 0)

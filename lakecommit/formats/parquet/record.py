@@ -10,11 +10,11 @@ import json
 from dataclasses import dataclass
 
 from lakecommit.errors import CorruptState
+from lakecommit.formats.plan import BATCH
 from lakecommit.model import QueryId
+from lakecommit.schema import parse, to_json
 
 FORMAT = 1
-# Who owns a directory of batch writes.
-BATCH = "batch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Record:
                 number=number,
                 table_id=str(said["table"]),
                 owner=None if said["owner"] is None else str(said["owner"]),
-                schema=json.dumps(said["schema"], separators=(",", ":")),
+                schema=to_json(parse(json.dumps(said["schema"]))),
                 partition_columns=tuple(map(str, said["partitionColumns"])),
                 root=str(said["root"]),
                 interval=int(said["interval"]),

@@ -103,9 +103,9 @@ def test_a_query_that_could_not_be_read_is_forgotten_with_its_run():
         driver.begin(QUERY)
         await driver.plan("one")
         (table,) = driver.committers._tables
-        assert table._unreadable == {QUERY}
+        assert table._planner.unreadable == {QUERY}
         driver.end(QUERY)
-        assert not table._unreadable
+        assert not table._planner.unreadable
         store.objects.update(bodies)
 
     virtually(scenario)

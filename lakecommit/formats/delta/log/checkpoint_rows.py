@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from lakecommit.errors import CorruptState
 from lakecommit.formats.delta.log.checkpoint import CheckpointStore
 from lakecommit.formats.delta.log.file_actions import FileActions, FileKind, from_column, from_dicts
-from lakecommit.formats.delta.log.local_files import local_disk, unnamed_file
 from lakecommit.formats.delta.log.names import CheckpointFiles, sidecar_path
 from lakecommit.formats.delta.log.ranged import (
     PARALLEL_REQUESTS,
@@ -30,6 +29,7 @@ from lakecommit.formats.delta.log.ranged import (
     merged,
     read_rows,
 )
+from lakecommit.formats.local_files import local_disk, unnamed_file
 from lakecommit.storage.base import Found
 
 BATCH_ROWS = 10_000

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from lakecommit.formats.base import HistoryEntry
 from lakecommit.formats.delta.log.listing import LogStore, newest_commits
 from lakecommit.formats.delta.log.names import commit_path
 from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, parse_commit
+from lakecommit.formats.history import HistoryEntry
 from lakecommit.model import QueryId
 from lakecommit.storage.base import Found, Get
 

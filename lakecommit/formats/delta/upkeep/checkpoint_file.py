@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakecommit.formats.delta.log.file_actions import ADD, REMOVE, FileActions
-from lakecommit.formats.delta.log.local_files import local_disk
+from lakecommit.formats.local_files import local_disk
 from lakecommit.storage.base import Found, NotModified
 
 ROW_GROUP_ROWS = 50_000

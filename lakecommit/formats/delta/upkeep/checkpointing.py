@@ -28,7 +28,6 @@ from lakecommit.formats.delta.log.checkpoint import OTHER_COLUMNS
 from lakecommit.formats.delta.log.checkpoint_rows import CheckpointRows
 from lakecommit.formats.delta.log.listing import hinted_version, list_log_from
 from lakecommit.formats.delta.log.live import CheckpointBase, LiveFiles, LogAt, log_at
-from lakecommit.formats.delta.log.local_files import unnamed_file
 from lakecommit.formats.delta.log.names import LAST_CHECKPOINT, CheckpointFiles, checkpoint_path
 from lakecommit.formats.delta.log.other_actions import OtherActions
 from lakecommit.formats.delta.log.ranged import read_rows
@@ -36,6 +35,7 @@ from lakecommit.formats.delta.schema.protocol import unknown_to_us
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 from lakecommit.formats.delta.upkeep.checkpoint_file import CheckpointFile, FinishedFile
 from lakecommit.formats.delta.upkeep.retention import Retention, retention_of
+from lakecommit.formats.local_files import unnamed_file
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers
 from lakecommit.storage.answers import transfer_ms
 from lakecommit.storage.base import AlreadyThere, Created, ObjectInfo, Unknown

@@ -17,9 +17,9 @@ from lakecommit.formats.delta.log.actions import encode
 from lakecommit.formats.delta.log.file_actions import key_of_action
 from lakecommit.formats.delta.log.listing import LogStore, newest_commits
 from lakecommit.formats.delta.log.live import LiveFiles, LogAt, log_at
-from lakecommit.formats.delta.log.local_files import local_disk
 from lakecommit.formats.delta.state import DeltaState, Metadata
-from lakecommit.formats.delta.write.scopes import InScope, in_scope
+from lakecommit.formats.local_files import local_disk
+from lakecommit.formats.scopes import InScope, in_scope
 from lakecommit.formats.uris import path_to_uri
 from lakecommit.model import DataFile
 from lakecommit.schema import parse

@@ -78,6 +78,9 @@ def test_a_store_that_denies_access(table):
         async def get(self, path, *, known_etag=None):
             raise AccessDenied("access denied; check the credentials")
 
+        def list(self, prefix, *, start_after=None):
+            raise AccessDenied("access denied; check the credentials")
+
     (check,) = asyncio.run(table_checks(Closed(), "probe"))
     assert check.verdict is Verdict.FAILED
     assert "check the credentials" in check.facts

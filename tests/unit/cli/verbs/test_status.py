@@ -296,4 +296,4 @@ def test_the_table_is_never_listed(table):
     store = RecordingStore(table.store)
     asyncio.run(read_status(store, SystemClock()))
     assert store.listed
-    assert all(prefix.startswith(("_lakecommit/users", "_delta_log")) for prefix in store.listed)
+    assert all(prefix.startswith(("_lakecommit/users", "_delta_log", "_spark_metadata")) for prefix in store.listed)

@@ -233,6 +233,6 @@ def test_conditions_that_are_refused_before_any_data_is_written(store: FakeStore
     format_ = delta_on(store, FakeClock())
     state = run(format_.open())
     with pytest.raises(
-        InvalidInput, match=f"replaceWhere=.*{said}.*this table has day: write it so, or use delta-spark"
+        InvalidInput, match=f"replaceWhere=.*{said}.*this table has day: write it so, or use Spark's own writer"
     ):
         format_.check_scope(state, format_.plan(state, SCHEMA, None), Scope(where=where))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.delta.schema.partition_values import partition_values
+from lakecommit.formats.schema.partition_values import partition_values
 from lakecommit.schema import Field, Primitive
 
 

@@ -23,7 +23,7 @@ PartitionValues = tuple[Value, ...]
 
 
 def partition_values(fields: tuple[Field, ...], spelled: Mapping[str, str | None]) -> PartitionValues:
-    """The values of `fields`, the table's partition columns, in one file. An empty text is a null, as in Delta.
+    """The values of `fields`, the table's partition columns, in one file. An empty text is a null.
 
     Raises `InvalidInput` where a value cannot be told from another one by its text.
     """
@@ -48,7 +48,7 @@ def _value(field: Field, text: str | None) -> Value:
         why = "it does not say its time zone" if without_zone else f"it is no {name}"
         raise InvalidInput(
             f"the table has a partition value that cannot be compared: {field.name}={text!r}, since {why}; replace the "
-            "whole table, or use delta-spark for this write"
+            "whole table, or use Spark's own writer for this one"
         ) from None
 
 

@@ -12,7 +12,7 @@ from lakecommit.expressions.errors import EvaluationFailed, Unsupported
 from lakecommit.expressions.partition_predicates import matches, partition_predicate
 from lakecommit.expressions.syntax import Literal, Value
 from lakecommit.formats.change import Scope
-from lakecommit.formats.delta.schema.partition_values import PartitionValues, partition_fields, partition_values
+from lakecommit.formats.schema.partition_values import PartitionValues, partition_fields, partition_values
 from lakecommit.model import DataFile
 from lakecommit.schema import Field, Primitive, Struct
 
@@ -51,7 +51,7 @@ def _where(fields: tuple[Field, ...], text: str) -> InScope:
         columns = ", ".join(field.name for field in fields) or "none"
         raise InvalidInput(
             f"replaceWhere={text!r} has {error}; it takes comparisons, IN, BETWEEN, IS NULL, AND, OR and NOT on "
-            f"partition columns, and this table has {columns}: write it so, or use delta-spark for this write"
+            f"partition columns, and this table has {columns}: write it so, or use Spark's own writer for this one"
         ) from None
     known: dict[PartitionValues, bool] = {}
 

@@ -1,0 +1,42 @@
+"""What users of Parquet directories may set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakecommit.errors import InvalidInput
+from lakecommit.formats.parquet.names import LOG
+from lakecommit.formats.settings import FormatSettings
+
+COMPACT_INTERVAL = "spark.sql.streaming.fileSink.log.compactInterval"
+
+
+def _no_properties(properties: Mapping[str, str]) -> None:
+    for name in properties:
+        raise InvalidInput(f"option {name} is a property of Delta tables, and tableFormat is parquet; leave it out")
+
+
+SETTINGS = FormatSettings(
+    title="Parquet",
+    log=LOG,
+    property_prefix="",
+    check_properties=_no_properties,
+    session_settings={},
+    taken_once={},
+    session_defaults={
+        COMPACT_INTERVAL: "compactInterval",
+        "spark.sql.sources.partitionOverwriteMode": "partitionOverwriteMode",
+        "spark.sql.files.maxRecordsPerFile": "maxRecordsPerFile",
+        "spark.sql.parquet.compression.codec": "compression",
+    },
+    property_defaults="",
+    own_options=frozenset({"readPath", "compactInterval"}),
+    refused={
+        "userMetadata": "the log of a Parquet directory has no place for it",
+        "overwriteSchema": "the files of a Parquet directory keep their schema; write to a new directory",
+        "checkpointInterval": "the log of a Parquet directory is compacted as Spark's readers expect it",
+        "readVersion": "versions of a Parquet directory are numbers of its log, which hold no rows that a write reads",
+    },
+    replaces_epochs=False,
+    page="",
+)

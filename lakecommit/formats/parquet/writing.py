@@ -1,0 +1,178 @@
+"""How a directory's log grows: an entry for each epoch, or the next list of a directory of batch writes.
+
+Everything is created if absent, so that of two writers one is first; the other finds the same bytes, or something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from lakecommit.clock import Clock, Moment
+from lakecommit.errors import ContradictoryState, StoreError
+from lakecommit.formats.base import Committed, Conflict, FormatStore, Moved, check_change, made_anew
+from lakecommit.formats.change import Change, Kind
+from lakecommit.formats.parquet.batches import ParquetSelection, conflict, next_version
+from lakecommit.formats.parquet.compacting import Spool
+from lakecommit.formats.parquet.lines import HEADER, entry_of
+from lakecommit.formats.parquet.log import confirm, following, list_log, look, open_table
+from lakecommit.formats.parquet.names import LOG, entry_path, is_compact, record_path
+from lakecommit.formats.parquet.state import ParquetState
+from lakecommit.formats.plan import BATCH
+from lakecommit.model import DataFile, QueryId, own_mark_id
+from lakecommit.storage.base import Found
+from lakecommit.storage.once import Mine, Theirs, create_once
+
+LOOK_AGAIN_MS = 10_000
+CONFIRMATIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetEvolution:
+    schema: str
+
+
+class LogWriter:
+    def __init__(self, store: FormatStore, clock: Clock, random: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._spool = Spool(store)
+
+    async def commit(self, state: ParquetState, change: Change) -> Committed | Moved | Conflict:
+        """Puts the entry after that of `state`, once; for a fence, empty ones up to it.
+
+        Spark's readers take what is there in the order of its numbers, so that a crash leaves a prefix. Raises
+        `ContradictoryState` where another sink has put something else in the epoch's place.
+        """
+        check_change(state, change)
+        if (confirmed := await self._confirmed(state)) is not state and not _is_same(confirmed, state):
+            return Moved(confirmed)
+        state = confirmed
+        if change.kind is Kind.EVOLVE:
+            return await self._evolve(state, change)
+        if state.record.owner == BATCH:
+            return await self._commit_batch(state, change)
+        mark = max((mark for _, mark in change.marks), default=state.version)
+        for number in _numbers(state, mark):
+            adds = change.adds if number == mark else ()
+            state = replace(state, version=number - 1)
+            after = await self._put(state, entry_of(adds, state.record.root))
+            if after is None:
+                if change.kind is Kind.FENCE:
+                    return Moved(await self._reopened(state))
+                raise another_sink(self._store.location, number)
+            state = after
+        return Committed(state)
+
+    async def fill(self, state: ParquetState, number: int, files: Sequence[DataFile]) -> ParquetState:
+        """Puts the entry of an epoch that somebody else's sink went past; lower ones come first."""
+        path = entry_path(number, state.record.interval)
+        await self.create(path, entry_of(files, state.record.root))
+        self._spool.forget()
+        return await self._reopened(state)
+
+    async def body(self, version: int, state: ParquetState) -> bytes | None:
+        """The version as it is; None where it was cleaned up."""
+        found = await self._store.get(entry_path(version, state.record.interval))
+        return found.body if isinstance(found, Found) else None
+
+    async def create(self, path: str, body: bytes) -> Mine | Theirs:
+        return await create_once(self._store, path, body, clock=self._clock, random=self._random)
+
+    async def _confirmed(self, state: ParquetState) -> ParquetState:
+        """Create-if-absent is no fence where somebody deletes: so a state that is not young is confirmed first."""
+        for _ in range(CONFIRMATIONS):
+            if not state.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
+                return state
+            confirmed = await confirm(self._store, self._clock, state)
+            if not _is_same(confirmed, state):
+                return confirmed
+            state = confirmed
+        raise StoreError(
+            f"{self._store.location} answers so slowly that what it says of entry {state.version} is out of date when "
+            "it comes; nothing was put; it is tried again"
+        )
+
+    async def _commit_batch(self, state: ParquetState, change: Change) -> Committed | Moved | Conflict:
+        """Puts the next list, with what the change adds and removes.
+
+        A slot may be free because its version was cleaned up long ago: so after its PUT a write looks whether it is the
+        newest version, or in it.
+        """
+        body = HEADER if state.version < 0 else await self.body(state.version, state)
+        if body is None:
+            return Moved(await self._reopened(state))
+        if isinstance(change.removes, ParquetSelection) and (
+            reason := conflict(body, change.removes, state.record.root)
+        ):
+            return Conflict(state, reason)
+        now = Moment.of(self._clock)
+        number = state.version + 1
+        path = entry_path(number, state.record.interval)
+        put = next_version(state, body, change, now.wall_ms)
+        outcome = await self.create(path, put)
+        if isinstance(outcome, Mine) and (await list_log(self._store)).newest == number:
+            return Committed(following(state, put, outcome.etag, now))
+        newest = await self._reopened(state)
+        if own_mark_id(QueryId(change.id)) in newest.batch_marks:
+            return Committed(newest)
+        if isinstance(outcome, Mine):
+            await self._store.delete([path])
+            newest = await self._reopened(state)
+        return Moved(newest)
+
+    async def _reopened(self, state: ParquetState) -> ParquetState:
+        found = await open_table(self._store, self._clock)
+        if found is None or found.table_id != state.table_id:
+            raise made_anew(self._store.location, state.table_id, "gone" if found is None else found.table_id)
+        return replace(found, rewritten=state.rewritten)
+
+    async def _evolve(self, state: ParquetState, change: Change) -> Committed | Moved:
+        assert isinstance(change.evolves, ParquetEvolution)
+        record = replace(state.record, number=state.record.number + 1, schema=change.evolves.schema)
+        outcome = await self.create(record_path(record.number), record.to_json())
+        if isinstance(outcome, Mine):
+            return Committed(replace(state, record=record, record_etag=outcome.etag))
+        return Moved(await look(self._store, self._clock, state))
+
+    async def _put(self, state: ParquetState, entry: bytes) -> ParquetState | None:
+        """Puts the next entry; None where something else is in its place."""
+        number, interval = state.version + 1, state.record.interval
+        whole = is_compact(number, interval)
+        body = await self._spool.compact_after(state, entry) if whole else entry
+        now = Moment.of(self._clock)
+        try:
+            outcome = await self.create(entry_path(number, interval), body)
+        except BaseException:
+            self._spool.forget()
+            raise
+        if not isinstance(outcome, Mine):
+            self._spool.forget()
+            return None
+        if not whole:
+            self._spool.follow(state, entry)
+        return following(state, body, outcome.etag, now)
+
+
+def _numbers(state: ParquetState, mark: int) -> range:
+    """Which entries bring the log to `mark`: mostly that one alone.
+
+    Where many are left out, readers need the two newest compacts before it and all since, and nothing below.
+    """
+    interval = state.record.interval
+    second_newest = ((mark + 1) // interval - 1) * interval - 1
+    return range(max(state.version + 1, second_newest), mark + 1)
+
+
+def _is_same(left: ParquetState, right: ParquetState) -> bool:
+    return (left.version, left.rewritten, left.record) == (right.version, right.rewritten, right.record)
+
+
+def another_sink(location: str, number: int) -> ContradictoryState:
+    return ContradictoryState(
+        f"{location}/{LOG}/{number} holds other files than those that were sealed for epoch {number}: Spark's own sink "
+        "has run the epoch, or somebody has given it up; the sealed files have lost and are deleted later; nothing is "
+        "there twice. Let only one of the two sinks run, and start the query again, which goes on with the next epoch",
+        entry="another-sink",
+    )
