@@ -34,7 +34,7 @@ from benchmarks.memory import MIB
 from lakecommit.clock import SystemClock
 from lakecommit.formats.base import TableState
 from lakecommit.formats.change import Change, Kind
-from lakecommit.formats.delta import DeltaFormat
+from lakecommit.formats.delta.table import DeltaFormat
 from lakecommit.model import Attempt, AttemptId, DataFile, Epoch, QueryId, TaskId
 from lakecommit.releasing.upkeep_process import Job, environment
 from lakecommit.state import layout

@@ -33,7 +33,7 @@ from benchmarks.memory import MIB, peak_bytes, resident_bytes
 from lakecommit.clock import SystemClock
 from lakecommit.committing.table import TableCommitter
 from lakecommit.formats.base import TableState
-from lakecommit.formats.delta import DeltaFormat
+from lakecommit.formats.delta.table import DeltaFormat
 from lakecommit.model import Attempt, AttemptId, DataFile, Epoch, Manifest, QueryId, Seal, TaskId, Totals, Winner
 from lakecommit.progress.observer import Observer, Snapshot
 from lakecommit.progress.settings import TableSettings

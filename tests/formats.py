@@ -15,7 +15,7 @@ import pytest
 
 from lakecommit.formats.base import TableFormat
 from lakecommit.formats.change import Kind
-from lakecommit.formats.delta import DeltaFormat
+from lakecommit.formats.delta.table import DeltaFormat
 from tests.tiny import version as tiny
 from tests.tiny.table import TinyFormat
 

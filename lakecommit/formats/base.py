@@ -6,7 +6,7 @@ a `TableState` that the caller holds and hands back; only states that the format
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
@@ -260,6 +260,13 @@ class Commit(Located, Protocol):
     def fills_passed(self) -> bool:
         """Whether epochs that another sink went past are made up for when a query starts: until then nobody can read
         the table. Otherwise its user has to say so."""
+
+    def work_apart(self, run: Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]]) -> None:
+        """From now on, what takes much memory is done elsewhere: `run` has a process of its own call `do_apart`, and
+        gives its answer. Raises `StoreError` where that did not come to its end."""
+
+    async def do_apart(self, job: Mapping[str, str]) -> Mapping[str, str]:
+        """What `job`, made by this format, asks for. Again is harmless."""
 
     async def fill(self, state: TableState, epoch: int, files: Sequence[DataFile]) -> TableState:
         """Makes up for an epoch that another sink went past, after those before it; nothing where that sink ran it.

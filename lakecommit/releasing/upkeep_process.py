@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lakecommit.clock import SystemClock
-from lakecommit.errors import LakecommitError
+from lakecommit.errors import LakecommitError, StoreError
 from lakecommit.formats.registry import open_format
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned
 from lakecommit.releasing.upkeep import KeptUp, UpkeepFailed, keep_up
@@ -43,6 +43,8 @@ class Job:
     table_format: str
     clean: bool
     oldest_read: int | None = None
+    # Instead of that, what the format has asked for.
+    apart: Mapping[str, str] | None = None
     # Never shown: credentials are among them.
     store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -59,6 +61,20 @@ async def run_apart(
 
     It is killed where it takes too long. `local_dir` is for its files.
     """
+    answer = await _run(job, local_dir, longest_seconds)
+    return answer if isinstance(answer, UpkeepFailed) else _decode(answer)
+
+
+async def work_apart(job: Job, *, local_dir: str | None = None) -> Mapping[str, str]:
+    """The same for what a format has asked for: its answer. Raises `StoreError` where there is none."""
+    answer = await _run(job, local_dir, LONGEST_SECONDS)
+    if isinstance(answer, UpkeepFailed) or "error" in answer:
+        reason = answer.reason if isinstance(answer, UpkeepFailed) else answer["error"]
+        raise StoreError(f"the log of {job.location} could not be compacted by a process of its own: {reason}")
+    return {str(name): str(value) for name, value in answer["apart"].items()}
+
+
+async def _run(job: Job, local_dir: str | None, longest_seconds: float) -> Mapping[str, Any] | UpkeepFailed:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "lakecommit.releasing.upkeep_process"),
         stdin=subprocess.PIPE,
@@ -79,8 +95,12 @@ async def run_apart(
                 process.kill()
             await process.wait()
     try:
-        return _decode(json.loads(answer))
-    except (ValueError, KeyError, TypeError):
+        found: Mapping[str, Any] = json.loads(answer)
+        # Whatever it says, it says this.
+        if not found.keys() & {"error", "apart", "checkpoint"}:
+            raise ValueError(answer)
+        return found
+    except (ValueError, AttributeError):
         said = errors.decode(errors="replace")[-SHOWN_OF_ERRORS:].strip()
         return UpkeepFailed(f"its process ended with code {process.returncode}: {said or 'it said nothing'}")
 
@@ -113,12 +133,14 @@ def _decode(answer: Mapping[str, Any]) -> KeptUp | UpkeepFailed:
     return KeptUp(Checkpointed(**answer["checkpoint"]), None if cleaned is None else LogCleaned(**cleaned))
 
 
-async def _do(job: Job) -> KeptUp:
+async def _do(job: Job) -> Mapping[str, Any]:
     store = open_store(job.location, job.store_options)
     table_format = open_format(
         job.table_format, store, clock=SystemClock(), new_id=lambda: str(uuid.uuid4()), random=random.random
     )
-    return await keep_up(table_format, clean=job.clean, oldest_read=job.oldest_read)
+    if job.apart is not None:
+        return {"apart": await table_format.do_apart(job.apart)}
+    return asdict(await keep_up(table_format, clean=job.clean, oldest_read=job.oldest_read))
 
 
 def _end_with_the_other() -> None:
@@ -136,7 +158,7 @@ def main() -> None:
     with contextlib.suppress(OSError):
         os.nice(_NICE)
     try:
-        answer = asdict(asyncio.run(_do(job)))
+        answer = dict(asyncio.run(_do(job)))
     except LakecommitError as error:
         answer = {"error": str(error)}
     except Exception:

@@ -16,25 +16,25 @@ from dataclasses import dataclass, field, replace
 
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.committing.table import PATIENCE_MS
-from lakecommit.errors import ContradictoryState, InvalidInput
+from lakecommit.errors import ContradictoryState
 from lakecommit.formats import registry
-from lakecommit.formats.change import Scope
 from lakecommit.formats.plan import BATCH, TableOption
 from lakecommit.listening.api import CommitListener
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import ListenerStatus, Listening
 from lakecommit.model import Epoch, QueryId, Report, Totals
 from lakecommit.observing.metrics import Metrics, QueryMetrics, TableMetrics
-from lakecommit.options.declarations import DECLARATIONS, Options, ProcessOptions
+from lakecommit.options.declarations import Options, ProcessOptions
 from lakecommit.options.parsing import parse_options
 from lakecommit.options.process import unheeded
 from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.epochs import EMPTY_EPOCHS_PER_SNAPSHOT
 from lakecommit.progress.pending import PendingFiles, PendingMemory
-from lakecommit.progress.settings import Replacement, TableSettings, Txn
+from lakecommit.progress.settings import Txn
 from lakecommit.releasing.upkeep import KeptUp, UpkeepFailed
-from lakecommit.releasing.upkeep_process import Job, can_run_apart, run_apart
+from lakecommit.releasing.upkeep_process import Job, can_run_apart, run_apart, work_apart
+from lakecommit.service.asked import replacement_of, settings_of
 from lakecommit.service.table import ServedTable
 from lakecommit.service.tables import ServedTables, StoreOptions
 from lakecommit.service.wire import Answer, Request, Verb
@@ -140,9 +140,9 @@ class Committers:
 
     async def _answer(self, committer: ServedTable, request: Request, facts: Facts, options: Options) -> Answer:
         settings = replace(
-            _settings(options),
+            settings_of(options),
             blind=is_apart(options.path, facts.reads),
-            replaces=_replacement(options, request),
+            replaces=replacement_of(options, request),
             casts=request.streaming,
         )
         txn = None if options.txn_app_id is None else Txn(options.txn_app_id, options.txn_version or 0)
@@ -203,7 +203,7 @@ class Committers:
         self._tell_unheeded(restart.defaults)
         options = parse_options(restart.options, streaming=True, defaults=restart.defaults)
         repeated = None if restart.repeated is None else (restart.repeated, restart.fingerprint)
-        settings = replace(_settings(options), query_name=restart.name)
+        settings = replace(settings_of(options), query_name=restart.name)
         with self.using(options) as committer:
             return await committer.resume(restart.query, settings, self._pace(options), repeated)
 
@@ -313,9 +313,17 @@ class Committers:
             job = Job(store.location, table_format, clean, store_options=dict(store_options))
             return await run_apart(job, local_dir=self._local_dir)
 
+        async def apart(asked: Mapping[str, str]) -> Mapping[str, str]:
+            job = Job(store.location, table_format, False, apart=asked, store_options=dict(store_options))
+            return await work_apart(job, local_dir=self._local_dir)
+
+        opened = registry.open_format(table_format, store, clock=self._clock, new_id=self._new_id, random=self._random)
+        runs_apart = not self._inline and can_run_apart(store.location)
+        if runs_apart:
+            opened.work_apart(apart)
         return ServedTable(
             store,
-            registry.open_format(table_format, store, clock=self._clock, new_id=self._new_id, random=self._random),
+            opened,
             clock=self._clock,
             new_id=self._new_id,
             random=self._random,
@@ -324,7 +332,7 @@ class Committers:
             files=PendingFiles(memory=self._memory, local_dir=self._local_dir),
             observers=(TableMetrics(self.metrics, store.location),),
             listening=listening,
-            keep_up=None if self._inline or not can_run_apart(store.location) else keep_up,
+            keep_up=keep_up if runs_apart else None,
         )
 
     def _new_listening(self, store: Store) -> Listening:
@@ -337,50 +345,6 @@ class Committers:
 
 def _parsed(request: Request, facts: Facts, table: Sequence[TableOption] = ()) -> Options:
     return parse_options(request.options, streaming=request.streaming, defaults=facts.options, table=table)
-
-
-def _settings(options: Options) -> TableSettings:
-    return TableSettings(
-        partition_columns=options.partition_by,
-        properties={**options.table_properties, **_own_properties(options)},
-        user_metadata=options.user_metadata,
-        accepted_table_id=options.accept_table_id,
-        event_time_column=options.event_time_column,
-        watermark_delay_us=options.watermark_delay_ms * 1000,
-        merge_schema=options.merge_schema,
-        checkpoint_interval=options.checkpoint_interval,
-    )
-
-
-def _own_properties(options: Options) -> Mapping[str, str]:
-    """What options of the format's own make of a new table."""
-    own = registry.format_named(options.table_format).own_options
-    values = {each.name: getattr(options, each.attribute) for each in DECLARATIONS if each.name in own}
-    return {name: str(value) for name, value in values.items() if value is not None}
-
-
-def _replacement(options: Options, request: Request) -> Replacement | None:
-    """What the write replaces; None for an append. Raises `InvalidInput` for options that would have no effect."""
-    if not request.overwrite:
-        overwriting = {
-            "replaceWhere": options.replace_where,
-            "readVersion": options.read_version,
-            "overwriteSchema": options.overwrite_schema or None,
-        }
-        for name, value in overwriting.items():
-            if value is not None:
-                raise InvalidInput(f'option {name} only works with mode("overwrite"); leave it out of an append')
-        return None
-    table_format = registry.format_named(options.table_format)
-    if request.streaming and not table_format.replaces_epochs:
-        raise InvalidInput(
-            f'outputMode("complete") does not work with tableFormat={options.table_format}: nothing can be taken out '
-            'of the directory of a stream; use outputMode("append"), or write a Delta table'
-        )
-    # The planner has decided; it goes by what the user says, or else by what the driver has found.
-    planned = request.verb is not Verb.PLAN or options.read_version is None
-    version = request.read_version if planned else options.read_version
-    return Replacement(Scope(options.dynamic_overwrite, options.replace_where), version, options.overwrite_schema)
 
 
 def _reports(request: Request) -> list[Report | None]:

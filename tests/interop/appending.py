@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from lakecommit.clock import SystemClock
 from lakecommit.formats.change import Held
-from lakecommit.formats.delta import DeltaFormat, DeltaState
+from lakecommit.formats.delta.state import DeltaState
+from lakecommit.formats.delta.table import DeltaFormat
 from lakecommit.model import DataFile
 from lakecommit.schema import DataType, Field, Primitive, Struct, parse
 from lakecommit.storage.location import open_store

@@ -16,7 +16,7 @@ import pytest
 from lakecommit.clock import SystemClock
 from lakecommit.formats.base import Committed
 from lakecommit.formats.change import Held, Kind
-from lakecommit.formats.delta import DeltaFormat
+from lakecommit.formats.delta.table import DeltaFormat
 from lakecommit.model import DataFile
 from lakecommit.storage.location import open_store
 from tests.unit.formats.delta.fakes import change, field, run, schema_of

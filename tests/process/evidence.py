@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from lakecommit.clock import SystemClock
 from lakecommit.demo.place import Place
-from lakecommit.formats.delta import DeltaFormat
+from lakecommit.formats.delta.table import DeltaFormat
 from lakecommit.releasing.whole_table import TableCleaner
 from lakecommit.state import layout
 from lakecommit.storage.base import Found

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from lakecommit.cli.main import cli
 from lakecommit.clock import SystemClock
-from lakecommit.formats.delta import DeltaFormat
+from lakecommit.formats.delta.table import DeltaFormat
 from lakecommit.recovering.passed import commit_passed
 from lakecommit.state.stored import stored_queries
 from lakecommit.storage.location import open_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -155,6 +155,12 @@ class TinyFormat:
 
     def takes_long(self, state: TableState, version: int) -> bool:
         return False
+
+    def work_apart(self, run: Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]]) -> None:
+        """No commit takes much memory."""
+
+    async def do_apart(self, job: Mapping[str, str]) -> Mapping[str, str]:
+        raise AssertionError("nothing was asked for")
 
     async def fill(self, state: TableState, epoch: int, files: Sequence[DataFile]) -> TableState:
         raise AssertionError("whoever asks has seen that this format does not")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from lakecommit.clock import Clock, Moment
@@ -237,6 +237,12 @@ class DeltaFormat:
 
     def takes_long(self, state: TableState, version: int) -> bool:
         return False
+
+    def work_apart(self, run: Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]]) -> None:
+        """No commit takes much memory."""
+
+    async def do_apart(self, job: Mapping[str, str]) -> Mapping[str, str]:
+        raise AssertionError("nothing was asked for")
 
     async def fill(self, state: TableState, epoch: int, files: Sequence[DataFile]) -> TableState:
         raise AssertionError("whoever asks has seen that this format does not")

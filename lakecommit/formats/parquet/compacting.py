@@ -51,8 +51,11 @@ class Spool:
         return body
 
     def forget(self) -> None:
-        """What was made of these lines did not become the entry."""
+        """What was made of these lines did not become the entry, or somebody else makes the next compact."""
         self._number = _UNKNOWN
+        if self._file is not None:
+            self._file.close()
+        self._file = None
 
     async def _read(self, state: ParquetState) -> None:
         with local_disk():

@@ -25,6 +25,7 @@ from lakecommit.formats.parquet.record import Record
 from lakecommit.formats.plan import BATCH
 from lakecommit.formats.uris import path_of_uri, path_to_uri
 from lakecommit.schema import Struct, parse, to_json
+from lakecommit.storage.location import parse_location
 
 DEFAULT_INTERVAL = 10
 _OWN_FILE = re.compile(r"\d{20}-\d+-[0-9a-f]{32}-\d+\.parquet(#\d+)?")
@@ -62,12 +63,20 @@ async def adopted_or_new(
 
 
 def read_path(location: str) -> str:
-    """A location as Spark's readers name it: they compare the names in the log with their own, letter by letter."""
-    if location.startswith("s3://"):
-        return "s3a://" + location.removeprefix("s3://")
-    if "://" in location:
-        return location
-    return "file://" + path_to_uri(location)
+    """A location as Spark's readers name it: they compare the names in the log with their own, letter by letter.
+
+    Raises `InvalidInput` where that cannot be known.
+    """
+    kind, bucket, path = parse_location(location)
+    if kind == "local":
+        return "file://" + path_to_uri(path)
+    if kind == "az" and "@" not in bucket:
+        raise InvalidInput(
+            f"what Spark's readers call {location} is not known here; give it as the option readPath, such as "
+            "abfss://container@account.dfs.core.windows.net/directory"
+        )
+    scheme = "s3a" if kind == "s3" else location.partition(":")[0]
+    return f"{scheme}://{bucket}/{path_to_uri(path)}"
 
 
 async def _check_unused(store: FormatStore) -> None:

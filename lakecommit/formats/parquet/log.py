@@ -129,18 +129,32 @@ async def next_state(store: LogStore, clock: Clock, state: ParquetState) -> Parq
 
 def following(state: ParquetState, body: bytes, etag: str | None, now: Moment) -> ParquetState:
     """What the directory is once the entry after that of `state` has this body."""
-    number = state.version + 1
-    whole = is_compact(number, state.record.interval)
+    if is_compact(state.version + 1, state.record.interval):
+        after = compacted(state, len(body), digest_of(body), etag, now)
+        return replace(after, batch_marks=marks_in(body)) if state.record.owner == BATCH else after
     return replace(
         state,
-        version=number,
+        version=state.version + 1,
         etag=etag,
         digest=digest_of(body),
         set_ms=now.wall_ms,
         looked=now,
-        compact=number if whole else state.compact,
-        batch_marks=marks_in(body) if state.record.owner == BATCH else state.batch_marks,
-        log_bytes=len(body) if whole else state.log_bytes + len(body),
+        log_bytes=state.log_bytes + len(body),
+    )
+
+
+def compacted(state: ParquetState, size_bytes: int, digest: bytes, etag: str | None, now: Moment) -> ParquetState:
+    """The same where that is a compact of this size, which is not at hand."""
+    number = state.version + 1
+    return replace(
+        state,
+        version=number,
+        etag=etag,
+        digest=digest,
+        set_ms=now.wall_ms,
+        looked=now,
+        compact=number,
+        log_bytes=size_bytes,
     )
 
 

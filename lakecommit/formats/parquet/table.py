@@ -6,7 +6,7 @@ so that two drivers, or one that has lost the answer, put the same bytes. `docs/
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from lakecommit.clock import Clock
@@ -203,6 +203,15 @@ class ParquetFormat:
 
     async def commit(self, state: TableState, change: Change) -> Committed | Moved | Conflict:
         return await self._writer.commit(of_parquet(state), change)
+
+    def work_apart(self, run: Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]]) -> None:
+        self._writer.apart = run
+
+    async def do_apart(self, job: Mapping[str, str]) -> Mapping[str, str]:
+        state = await self.open()
+        if state is None:
+            raise ContradictoryState(f"{self.location} is gone, and with it the log that was to be compacted")
+        return await self._writer.compact(state, job)
 
     async def fill(self, state: TableState, epoch: int, files: Sequence[DataFile]) -> ParquetState:
         return await self._writer.fill(of_parquet(state), epoch, files)

@@ -5,7 +5,7 @@ Everything is created if absent, so that of two writers one is first; the other 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakecommit.clock import Clock, Moment
@@ -15,7 +15,7 @@ from lakecommit.formats.change import Change, Kind
 from lakecommit.formats.parquet.batches import ParquetSelection, conflict, next_version
 from lakecommit.formats.parquet.compacting import Spool
 from lakecommit.formats.parquet.lines import HEADER, entry_of
-from lakecommit.formats.parquet.log import confirm, following, list_log, look, open_table
+from lakecommit.formats.parquet.log import compacted, confirm, digest_of, following, list_log, look, open_table
 from lakecommit.formats.parquet.names import LOG, entry_path, is_compact, record_path
 from lakecommit.formats.parquet.state import ParquetState
 from lakecommit.formats.plan import BATCH
@@ -24,6 +24,8 @@ from lakecommit.storage.base import Found
 from lakecommit.storage.once import Mine, Theirs, create_once
 
 LOOK_AGAIN_MS = 10_000
+# A compact that is larger is put by a process of its own.
+APART_BYTES = 32 * 1024**2
 CONFIRMATIONS = 20
 
 
@@ -38,6 +40,8 @@ class LogWriter:
         self._clock = clock
         self._random = random
         self._spool = Spool(store)
+        # Who puts compacts that are too large for this process; None where it does so itself.
+        self.apart: Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]] | None = None
 
     async def commit(self, state: ParquetState, change: Change) -> Committed | Moved | Conflict:
         """Puts the entry after that of `state`, once; for a fence, empty ones up to it.
@@ -136,23 +140,42 @@ class LogWriter:
             return Committed(replace(state, record=record, record_etag=outcome.etag))
         return Moved(await look(self._store, self._clock, state))
 
+    async def compact(self, state: ParquetState, job: Mapping[str, str]) -> Mapping[str, str]:
+        """Puts the compact that `job` asks for, in the process that is there for it."""
+        number, entry = int(job["number"]), job["entry"].encode()
+        body = await self._spool.compact_after(replace(state, version=number - 1), entry)
+        outcome = await self.create(entry_path(number, state.record.interval), body)
+        if not isinstance(outcome, Mine):
+            return {}
+        return {"etag": outcome.etag or "", "digest": digest_of(body).hex(), "bytes": str(len(body))}
+
     async def _put(self, state: ParquetState, entry: bytes) -> ParquetState | None:
         """Puts the next entry; None where something else is in its place."""
         number, interval = state.version + 1, state.record.interval
-        whole = is_compact(number, interval)
-        body = await self._spool.compact_after(state, entry) if whole else entry
+        if not is_compact(number, interval):
+            put = await self._put_here(state, entry)
+            if put is not None:
+                self._spool.follow(state, entry)
+            return put
+        if self.apart is not None and state.log_bytes > APART_BYTES:
+            self._spool.forget()
+            now, answer = Moment.of(self._clock), await self.apart({"number": str(number), "entry": entry.decode()})
+            if not answer:
+                return None
+            return compacted(state, int(answer["bytes"]), bytes.fromhex(answer["digest"]), answer["etag"] or None, now)
+        put = await self._put_here(state, await self._spool.compact_after(state, entry))
+        if put is None:
+            self._spool.forget()
+        return put
+
+    async def _put_here(self, state: ParquetState, body: bytes) -> ParquetState | None:
         now = Moment.of(self._clock)
         try:
-            outcome = await self.create(entry_path(number, interval), body)
+            outcome = await self.create(entry_path(state.version + 1, state.record.interval), body)
         except BaseException:
             self._spool.forget()
             raise
-        if not isinstance(outcome, Mine):
-            self._spool.forget()
-            return None
-        if not whole:
-            self._spool.follow(state, entry)
-        return following(state, body, outcome.etag, now)
+        return following(state, body, outcome.etag, now) if isinstance(outcome, Mine) else None
 
 
 def _numbers(state: ParquetState, mark: int) -> range:

@@ -11,7 +11,7 @@ import pytest
 
 from lakecommit.clock import SystemClock
 from lakecommit.errors import CorruptState, InvalidInput
-from lakecommit.formats.delta import DeltaFormat
+from lakecommit.formats.delta.table import DeltaFormat
 from lakecommit.recovering.discard import discard
 from lakecommit.recovering.passed import commit_passed, left_over
 from lakecommit.state import layout

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakecommit.formats.change import Change, Kind, RestsOn
-from lakecommit.formats.delta import DeltaFormat
+from lakecommit.formats.delta.table import DeltaFormat
 from lakecommit.model import DataFile
 from tests.lake.clocks import FakeClock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lakecommit.formats.delta import DeltaState
+from lakecommit.formats.delta.state import DeltaState
 from tests.lake.stores import FakeStore
 from tests.unit.formats.delta.fakes import delta_on, field, metadata, protocol, run, schema_of, struct
 

@@ -10,7 +10,7 @@ import pytest
 from lakecommit.errors import ContradictoryState, StoreError, UnsupportedTable
 from lakecommit.formats.base import Committed, Moved
 from lakecommit.formats.change import Held, Kind, RestsOn
-from lakecommit.formats.delta import DeltaState
+from lakecommit.formats.delta.state import DeltaState
 from lakecommit.storage.base import AlreadyThere, Busy, CreateOutcome, Unknown
 from tests.lake.stores import FakeStore
 from tests.unit.formats.delta.fakes import (

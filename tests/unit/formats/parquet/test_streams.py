@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch
+from lakecommit.errors import ContradictoryState, InvalidInput
 from lakecommit.formats.parquet import writing
 from lakecommit.formats.parquet.names import LOG
 from lakecommit.releasing.whole_table import TableCleaner
@@ -319,6 +319,29 @@ def test_a_directory_that_was_made_anew_is_noticed(table):
     run(scenario())
 
 
+@pytest.mark.parametrize("epoch", [3, 12, 25])
+def test_a_query_goes_on_in_a_directory_that_was_made_anew(table, epoch):
+    """From any epoch on, if its user says so: readers find as many compacts before it as they need."""
+
+    async def scenario():
+        committer = table.committer()
+        for number in range(epoch):
+            await table.epoch(committer, number, [number])
+        await table.store.delete([*await table.paths(), *await table.paths(LOG)])
+        await table.store.delete(await table.paths("_lakecommit"))
+        with pytest.raises(ContradictoryState, match=r"acceptTableId=") as refused:
+            await table.epoch(table.committer(), epoch, [epoch])
+        new_id = str(refused.value).partition("acceptTableId=")[2].partition(";")[0]
+        settings = replace(SETTINGS, accepted_table_id=new_id)
+        later = table.committer()
+        for number in range(epoch, epoch + 15):
+            await table.epoch(later, number, [number], settings=settings)
+            assert len(await table.files()) == number - epoch + 1
+        assert await table.ids() == list(range(epoch, epoch + 15))
+
+    run(scenario())
+
+
 def test_a_directory_with_files_of_others_is_refused(table):
     async def scenario():
         await table.store.put("day=1/part-0.parquet", b"theirs")
@@ -329,39 +352,6 @@ def test_a_directory_with_files_of_others_is_refused(table):
         with pytest.raises(InvalidInput, match="is a Delta table"):
             await table.epoch(table.committer(), 0, [0])
         assert await table.paths("_spark_metadata") == []
-
-    run(scenario())
-
-
-def test_partition_columns_that_spark_would_misread_are_refused(table):
-    async def scenario():
-        schema = SCHEMA.replace('"text", "type": "string"', '"text", "type": "double"')
-        settings = replace(SETTINGS, partition_columns=("text",))
-        with pytest.raises(SchemaMismatch, match=r"partition column text is double.*cast it"):
-            await table.committer().plan(schema, settings, queries=[QUERY])
-        assert await table.paths("_spark_metadata") == []
-
-    run(scenario())
-
-
-def test_columns_can_be_added_and_nothing_else(table):
-    async def scenario():
-        committer = table.committer()
-        await table.epoch(committer, 0, [0])
-        wider = SCHEMA.replace(
-            '"fields": [', '"fields": [{"name": "n", "type": "long", "nullable": true, "metadata": {}},'
-        )
-        merging = replace(SETTINGS, merge_schema=True)
-        with pytest.raises(SchemaMismatch, match="column n is not in the table"):
-            await committer.plan(wider, SETTINGS, queries=[QUERY])
-        planned = await committer.plan(wider, merging, queries=[QUERY])
-        assert [field["name"] for field in (await table.record())["schema"]["fields"]] == ["id", "text", "n"]
-        assert planned.plan.owner == QUERY
-        other = SCHEMA.replace('"id", "type": "long"', '"id", "type": "string"')
-        with pytest.raises(SchemaMismatch, match="column id is string, but bigint"):
-            await committer.plan(other, merging, queries=[QUERY])
-        await table.epoch(table.committer(), 1, [1])
-        assert await table.ids() == [0, 1]
 
     run(scenario())
 
