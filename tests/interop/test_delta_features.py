@@ -199,7 +199,7 @@ CHECKPOINTS = {
 @pytest.mark.parametrize(
     "kind",
     # The unit tests read checkpoints in several parts, and those of which JSON names the parts.
-    [pytest.param(kind, marks=[pytest.mark.soak] if kind in ("multi-part", "v2 json") else []) for kind in CHECKPOINTS],
+    [pytest.param(kind, marks=[pytest.mark.soak] if kind != "classic" else []) for kind in CHECKPOINTS],
 )
 def test_opened_from_a_checkpoint_by_delta_spark(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     policy, setting, value = CHECKPOINTS[kind]
@@ -327,6 +327,8 @@ def test_paths_are_escaped_as_hadoop_does(spark: SparkSession) -> None:
     assert path_to_uri("p=a/b:c") == "p=a/b:c"
 
 
+# That they are escaped as Hadoop does is what it takes.
+@pytest.mark.soak
 def test_escaped_paths_survive_delete_and_vacuum(spark: SparkSession, tmp_path: Path) -> None:
     """delta-spark has to find our files under the names in the log, for deletes and for what VACUUM keeps."""
     make(spark, tmp_path, Case(("",), columns="id BIGINT, text STRING", suffix="PARTITIONED BY (text)"), [(0, "a/b é")])

@@ -78,6 +78,8 @@ def test_a_column_is_added(spark, source, table):
     assert spark.read.format("delta").load(str(table)).where("extra IS NULL AND s.more IS NULL").count() == 5
 
 
+# tests/unit/committing/test_other_writers.py has both, with versions as Delta writes them.
+@pytest.mark.soak
 def test_a_live_table_is_upgraded_to_column_mapping_and_a_column_dropped(spark, source, table):
     source.add([0])
     query = start(source.frame(spark), table)

@@ -60,6 +60,8 @@ def test_a_stream_goes_from_one_sink_to_the_other_and_back(spark, tmp_path, sour
     assert sorted((row["region"], row["count"]) for row in regions) == [("r 0:%", 13), ("r 1:%", 12)]
 
 
+# What Spark's reader finds after each epoch is in tests/unit/formats/parquet.
+@pytest.mark.soak
 def test_a_streaming_reader_beside_it_gets_every_row_once(spark, tmp_path, source):
     table, seen = tmp_path / "table", tmp_path / "seen"
     for number in range(3):
@@ -137,6 +139,8 @@ def test_batch_writes(spark, tmp_path, source):
         run(source.frame(spark), table, tmp_path / "c", options=PARQUET)
 
 
+# So are schemas that grow.
+@pytest.mark.soak
 def test_a_column_that_is_added(spark, tmp_path, source):
     table = tmp_path / "table"
     source.add([1])
@@ -150,6 +154,8 @@ def test_a_column_that_is_added(spark, tmp_path, source):
     assert sorted((row.id, row.more) for row in found) == [(1, None), (2, 20)]
 
 
+# And directories that are made anew.
+@pytest.mark.soak
 def test_a_directory_that_was_deleted_and_made_again_is_noticed(spark, tmp_path, source):
     table = tmp_path / "table"
     source.add([1])
