@@ -82,7 +82,10 @@ class OwnVersions:
     def foreign(self, epochs: Collection[Epoch]) -> frozenset[Epoch]:
         """Those of `epochs` in whose place another sink may have put rows of its own."""
         wanted = frozenset(epochs)
-        return _within((run for each in self._known.values() for run in each.foreign), wanted) if wanted else wanted
+        if not wanted:
+            return wanted
+        sure = [held_by([each], wanted) - _within(each.foreign, wanted) for each in self._known.values()]
+        return _within((run for each in self._known.values() for run in each.foreign), wanted).difference(*sure)
 
     def gave_up(self, epoch: Epoch) -> bool:
         """Whether an epoch was given up, as far as it is known."""

@@ -96,9 +96,11 @@ async def tags(store: LogStore, first: int) -> list[VersionTag]:
 
 
 async def holding(store: LogStore, number: int) -> Holding | None:
-    """What the entry of a number holds: its epoch, and of a compact all epochs up to it. None where it is gone.
+    """What the entry of a number holds: its epoch, and of a compact all epochs whose entries are cleaned up, too. None
+    where it is gone.
 
-    Where rows of another sink may be in the epoch's place, it is `foreign`: then the log has to be asked by name.
+    Where rows of another sink may be in an epoch's place, it is `foreign`: then the log has to be asked by name. Of
+    those whose entries are gone nobody knows without that.
     """
     listing = await list_log(store)
     info = listing.info(number)
@@ -107,12 +109,14 @@ async def holding(store: LogStore, number: int) -> Holding | None:
     compact = number in listing.compacts
     start = max(0, info.size_bytes - TAIL_BYTES) if compact else 0
     tail = await store.get_range(info.path, start, info.size_bytes - start) if info.size_bytes else b""
-    lines = tail.split(b"\n")[1:]
-    run = (Epoch(0 if compact else number), Epoch(number))
+    lines = [line for line in tail.split(b"\n")[1:] if line]
+    own = (Epoch(number), Epoch(number))
     # Of a compact the last line tells: those of its own epoch stand at its end.
     judged = lines[-1:] if compact else lines
-    foreign = any(not is_own(line, number, exactly=not compact) for line in judged if line)
-    return Holding(info.etag, (run,), own=number, foreign=((Epoch(number), Epoch(number)),) if foreign else ())
+    foreign = [own] if any(not is_own(line, number, exactly=not compact) for line in judged) else []
+    lowest = min(listing.numbers)
+    gone = [(Epoch(0), Epoch(lowest - 1))] if compact and lowest > 0 else []
+    return Holding(info.etag, (*gone, own), own=number, foreign=(*gone, *foreign))
 
 
 def _unreadable(store: LogStore, path: str) -> CorruptState:

@@ -371,3 +371,30 @@ def test_a_query_can_be_cleaned_up_behind_without_its_driver(table):
         assert await table.ids() == [0, 1, 2, 3]
 
     run(scenario())
+
+
+def test_what_spark_has_repeated_goes_also_after_its_entry_was_cleaned_up(table):
+    """Nothing but the names in the log tells then whose rows are there."""
+
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        dead = table.committer()
+        hold(dead)
+        await table.epoch(dead, 1, [1], pace=ASYNCHRONOUS)
+        await table.sparks_sink(1, [1])
+        for epoch in range(2, 41):
+            await table.sparks_sink(epoch, [epoch])
+        table.pass_minutes(60)
+        assert (await table.format().clean_log()).boundary == 29
+        assert len(await table.orphans()) == 1
+        committer = table.committer()
+        for epoch in (41, 42):
+            await table.epoch(committer, epoch, [epoch])
+        for _ in range(4):
+            table.pass_minutes(25)
+            await committer.tidy()
+        assert await table.orphans() == []
+        assert await table.ids() == list(range(43))
+        assert [each for each in await table.state() if each.startswith("seals/")] == [f"seals/{42:020d}.avro"]
+
+    run(scenario())
