@@ -110,7 +110,14 @@ class ParquetFormat:
     async def admit(self, state: TableState, owner: str) -> ParquetState:
         state = of_parquet(state)
         while state.record.owner is None:
+            if owner == BATCH and state.version >= 0:
+                raise InvalidInput(
+                    f"{self.location} belongs to a stream of Spark's file sink; write batches to another directory"
+                )
             record = replace(state.record, number=state.record.number + 1, owner=owner)
+            if owner == BATCH:
+                # A stream was planned here that has sealed nothing.
+                record = replace(record, interval=1)
             await self._writer.create(record_path(record.number), record.to_json())
             state = await look(self._store, self._clock, state)
         if state.record.owner != owner:

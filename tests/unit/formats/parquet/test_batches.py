@@ -205,3 +205,29 @@ def test_a_stream_keeps_its_directory(table):
         assert await table.ids() == [0]
 
     run(scenario())
+
+
+def test_a_directory_that_a_stream_has_only_planned_is_taken_over(table):
+    async def scenario():
+        stream = table.committer()
+        planned = await stream.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        report = await table.report(planned, 0, 0, [1])
+        for number in range(3):
+            await write(table, table.committer(), [number])
+        with pytest.raises(InvalidInput, match=f"belongs to batch writes, and query {QUERY}"):
+            await table.commit(stream, 0, [report])
+        assert await table.ids() == [0, 1, 2]
+        assert (await table.record())["interval"] == 1
+
+    run(scenario())
+
+
+def test_the_log_of_a_stream_that_nobody_has_claimed_is_not_taken_over(table):
+    async def scenario():
+        await table.sparks_sink(0, [0])
+        await table.committer().plan(SCHEMA, SETTINGS, queries=[QUERY])
+        with pytest.raises(InvalidInput, match="belongs to a stream of Spark's file sink"):
+            await write(table, table.committer(), [1])
+        assert await table.ids() == [0]
+
+    run(scenario())
