@@ -121,7 +121,7 @@ def test_batch_writes(spark, tmp_path, source):
         writer = frame.write.format("lakecommit").mode(mode)
         writer.options(**PARQUET, partitionBy="region", **options).save(table)
 
-    write([1, 2], "a")
+    write([1, 2], "a", "overwrite")
     write([3], "b")
     assert ids(spark, table) == [1, 2, 3]
     write([4], "b", "overwrite", partitionOverwriteMode="dynamic")

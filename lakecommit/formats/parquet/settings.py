@@ -35,7 +35,6 @@ SETTINGS = FormatSettings(
         "userMetadata": "the log of a Parquet directory has no place for it",
         "overwriteSchema": "the files of a Parquet directory keep their schema; write to a new directory",
         "checkpointInterval": "the log of a Parquet directory is compacted as Spark's readers expect it",
-        "readVersion": "versions of a Parquet directory are numbers of its log, which hold no rows that a write reads",
     },
     replaces_epochs=False,
     page="",

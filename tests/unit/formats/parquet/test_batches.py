@@ -65,6 +65,15 @@ def test_an_overwrite_replaces_the_list(table):
     run(scenario())
 
 
+def test_the_first_write_may_be_an_overwrite(table):
+    async def scenario():
+        assert await write(table, table.committer(), [1], scope=Scope()) == 0
+        await write(table, table.committer(), [2], scope=Scope())
+        assert await table.ids() == [2]
+
+    run(scenario())
+
+
 def test_an_append_that_comes_between_is_never_dropped(table):
     async def scenario():
         committer = table.committer()
