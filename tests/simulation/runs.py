@@ -78,7 +78,7 @@ class RunView:
         now = self.process.world.loop.now
         if self.first and not self.after_stop:
             self.boundaries = left
-        if not self.process.alone:
+        if not self.process.alone or self.process.world.model.log.mixed:
             self.boundaries = None
         self.first = False
         self.epoch, self.begun_ms, self.sealed_ms, self.sleeps = epoch, now, None, self.process.sleeps

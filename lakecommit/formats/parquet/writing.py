@@ -66,9 +66,12 @@ class LogWriter:
         return Committed(state)
 
     async def fill(self, state: ParquetState, number: int, files: Sequence[DataFile]) -> ParquetState:
-        """Puts the entry of an epoch that somebody else's sink went past; lower ones come first."""
-        path = entry_path(number, state.record.interval)
-        await self.create(path, entry_of(files, state.record.root))
+        """Puts the entry of an epoch that somebody else's sink went past; lower ones come first, so that all is there
+        that a compact has to hold."""
+        interval, body = state.record.interval, entry_of(files, state.record.root)
+        if is_compact(number, interval):
+            body = await self._spool.compact_after(replace(state, version=number - 1), body)
+        await self.create(entry_path(number, interval), body)
         self._spool.forget()
         return await self._reopened(state)
 
