@@ -96,14 +96,16 @@ async def tags(store: LogStore, first: int) -> list[VersionTag]:
 
 
 async def holding(store: LogStore, number: int) -> Holding | None:
-    """What the entry of a number holds: its epoch, and of a compact all epochs up to it. None where it is gone.
+    """What the entry of a number holds: its epoch, and of a compact all epochs up to it. None where it is gone, and
+    nothing where it was cleaned up: then a compact has it.
 
-    Where rows of another sink may be in the epoch's place, it is `foreign`: then the log has to be asked by name.
+    Where rows of another sink may be in an epoch's place, it is `foreign`: then the log has to be asked by name. A
+    compact does not tell of the epochs before its own.
     """
     listing = await list_log(store)
     info = listing.info(number)
     if info is None:
-        return None
+        return Holding(None) if number < listing.last_compact else None
     compact = number in listing.compacts
     start = max(0, info.size_bytes - TAIL_BYTES) if compact else 0
     tail = await store.get_range(info.path, start, info.size_bytes - start) if info.size_bytes else b""
@@ -111,8 +113,9 @@ async def holding(store: LogStore, number: int) -> Holding | None:
     run = (Epoch(0 if compact else number), Epoch(number))
     # Of a compact the last line tells: those of its own epoch stand at its end.
     judged = lines[-1:] if compact else lines
-    foreign = any(not is_own(line, number, exactly=not compact) for line in judged if line)
-    return Holding(info.etag, (run,), own=number, foreign=((Epoch(number), Epoch(number)),) if foreign else ())
+    own_rows = all(is_own(line, number, exactly=not compact) for line in judged if line)
+    last = number - 1 if own_rows else number
+    return Holding(info.etag, (run,), own=number, foreign=((run[0], Epoch(last)),) if run[0] <= last else ())
 
 
 def _unreadable(store: LogStore, path: str) -> CorruptState:

@@ -61,6 +61,7 @@ class ParquetFormat:
     one_epoch_a_version = True
     created_first = True
     fills_passed = True
+    log_decides = True
     cleaned_daily = False
 
     def __init__(
@@ -110,6 +111,7 @@ class ParquetFormat:
     async def admit(self, state: TableState, owner: str) -> ParquetState:
         state = of_parquet(state)
         while state.record.owner is None:
+            state = await self._writer.confirmed(state)
             record = replace(state.record, number=state.record.number + 1, owner=owner)
             await self._writer.create(record_path(record.number), record.to_json())
             state = await look(self._store, self._clock, state)

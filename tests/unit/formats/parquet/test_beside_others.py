@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from lakecommit.errors import ContradictoryState
+from lakecommit.formats.parquet.names import LOG
 from lakecommit.progress.cadence import Pace
-from tests.lake import ASYNCHRONOUS, QUERY, SCHEMA, SETTINGS, hold, let_go
+from lakecommit.releasing.whole_table import TableCleaner
+from tests.lake import ASYNCHRONOUS, OTHER, QUERY, SCHEMA, SETTINGS, hold, let_go
 
 
 def run(work):
@@ -49,3 +54,69 @@ def test_a_hole_where_a_compact_belongs_is_filled_with_all_that_came_before(tabl
         assert await table.ids() == list(range(12))
 
     run(scenario())
+
+
+def test_files_that_lost_against_sparks_sink_go_though_their_seal_is_the_newest(table):
+    """Its state stays for as long as no other epoch comes."""
+
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        dead = table.committer()
+        hold(dead)
+        await table.epoch(dead, 1, [1], pace=ASYNCHRONOUS)
+        await table.sparks_sink(1, [1])
+        await clean_up(table)
+        assert await table.orphans() == []
+        assert await table.ids() == [0, 1]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_files_that_lost_against_sparks_sink_go_also_behind_a_compact(table, cleaned):
+    """The one that holds their epoch does not tell whose it was, and entries before it may be gone."""
+
+    async def scenario():
+        dead = table.committer()
+        hold(dead)
+        await table.epoch(dead, 0, [0], pace=ASYNCHRONOUS)
+        await table.sparks_sink(0, [0])
+        committer = table.committer()
+        for epoch in range(1, 42):
+            await table.epoch(committer, epoch, [epoch])
+        if cleaned:
+            table.pass_minutes(60)
+            assert (await table.format().clean_log()).deleted
+        assert len(await table.orphans()) == 1
+        await clean_up(table)
+        assert await table.orphans() == []
+        assert await table.ids() == list(range(42))
+        assert [each for each in await table.state() if each.startswith("seals/")] == [f"seals/{41:020d}.avro"]
+
+    run(scenario())
+
+
+def test_a_directory_that_was_made_anew_does_not_become_a_sleepers(table):
+    async def scenario():
+        sleeper, other = table.committer(), table.committer()
+        planned = await sleeper.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        report = await table.report(planned, 0, 0, [0])
+        await table.store.delete([path for path in await table.paths(LOG)])
+        await other.plan(SCHEMA, SETTINGS, queries=[OTHER])
+        table.pass_minutes(1)
+        before = await table.log()
+        with pytest.raises(ContradictoryState, match="was made anew"):
+            await table.commit(sleeper, 0, [report])
+        assert await table.log() == before
+
+    run(scenario())
+
+
+async def clean_up(table) -> None:
+    """Whoever has no driver runs `lakecommit clean`."""
+    for _ in range(2):
+        table.pass_minutes(60)
+        cleaner = TableCleaner(table.flaky, table.format(), clock=table.clock, new_id=table.new_id)
+        async for found in cleaner.survey():
+            assert found.problem is None
+            await cleaner.apply(found)
