@@ -67,13 +67,8 @@ class DirectoryLog(LogModel):
         return seal.previous is None
 
     def is_covered(self, query: str, epoch: int) -> bool:
-        """Of an epoch that another sink has run nothing is left to cover."""
-        if epoch in self._sparks:
-            return True
-        after = epoch + 1
-        while after in self._sparks and (query, after) not in self._model.seals:
-            after += 1
-        return (query, after) in self._model.seals
+        """Of an epoch that another sink has run nothing is left to cover, nor of one before it."""
+        return not self._sparks.isdisjoint((epoch, epoch + 1)) or (query, epoch + 1) in self._model.seals
 
     def mark_at(self, query: str, version: int) -> int:
         return min(version, self.version)
@@ -118,9 +113,9 @@ class DirectoryLog(LogModel):
         number = number_of(name)
         if who is None or not who.keeps_log or number is None:
             raise Violation(f"{path} is deleted")
-        later = [each for each in self._compacts() if each > number]
-        now = self._world.loop.now
-        if len(later) < 2 or now - self._landed_ms[max(later)] < CLEANED_AFTER_MS:
+        before_ms = self._world.loop.now - CLEANED_AFTER_MS
+        later = [each for each in self._compacts() if each > number and self._landed_ms[each] <= before_ms]
+        if len(later) < 2:
             raise Violation(f"{path} is deleted, and the compacts after it are {later}")
         self._world.count("entries cleaned up")
         self._check_readers(without=name)
