@@ -7,7 +7,10 @@ import asyncio
 import pytest
 
 from lakecommit.errors import ContradictoryState
+from lakecommit.formats.change import Change, Kind
 from lakecommit.formats.parquet.names import LOG
+from lakecommit.model import own_mark_id
+from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.progress.cadence import Pace
 from lakecommit.releasing.whole_table import TableCleaner
 from tests.lake import ASYNCHRONOUS, OTHER, QUERY, SCHEMA, SETTINGS, hold, let_go
@@ -108,6 +111,43 @@ def test_a_directory_that_was_made_anew_does_not_become_a_sleepers(table):
         with pytest.raises(ContradictoryState, match="was made anew"):
             await table.commit(sleeper, 0, [report])
         assert await table.log() == before
+
+    run(scenario())
+
+
+def test_whoever_sleeps_while_it_follows_a_log_asks_once_more_whose_it_is(table):
+    async def scenario():
+        await table.epoch(table.committer(), 0, [0])
+        known = table.format()
+        follow = known.follow(await known.open())
+        await anext(follow)
+        await table.store.delete([path for path in await table.paths(LOG)])
+        other = table.committer()
+        for epoch in range(2):
+            await table.epoch(other, epoch, [epoch], query=OTHER)
+        table.pass_minutes(1)
+        before, followed = await table.log(), await anext(follow)
+        assert followed.version == 1
+        marks = ((QUERY, 2), (own_mark_id(QUERY), 2))
+        with pytest.raises(ContradictoryState, match="was made anew"):
+            await known.commit(followed, Change("of a sleeper", Kind.APPEND_EPOCHS, marks=marks))
+        assert await table.log() == before
+
+    run(scenario())
+
+
+def test_a_query_that_catches_up_does_not_space_its_entries(table):
+    """There are as many as epochs anyway."""
+
+    async def scenario():
+        committer = table.committer()
+        hour = Pace(commit_wait_ms=0, backlog_interval_ms=3_600_000)
+        for epoch in range(5):
+            far_ahead = EpochOffsets(f"{epoch}", (f'{{"t":{{"0":{epoch}}}}}',), ('{"t":{"0":1000}}',))
+            await table.epoch(committer, epoch, [epoch], pace=hour, offsets=far_ahead)
+        async with asyncio.timeout(60):
+            await committer._queries.changed.wait_until(lambda: not committer.pending)
+        assert await table.ids() == list(range(5))
 
     run(scenario())
 
