@@ -74,8 +74,9 @@ class DirectoryLog(LogModel):
         return min(version, self.version)
 
     def mark_in(self, query: str, version: int) -> int | None:
-        """Only of its own entries a committer says that it has put them."""
-        return version if version in self.lines and version not in self._sparks else None
+        """Only of its own entries a committer says that it has put them; those without rows are the same, whoever has."""
+        is_own = version not in self._sparks or not self.lines[version]
+        return version if version in self.lines and is_own else None
 
     def epoch_done_ms(self, query: str, epoch: int) -> int | None:
         landed_ms = self._landed_ms.get(epoch)

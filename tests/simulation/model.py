@@ -327,6 +327,11 @@ class Model:
         owner, now = record.owner, self._world.loop.now
         if owner.query in self.batches:
             return
+        if self.log.is_anothers(owner.epoch) and (owner.query, owner.epoch) not in self.seals:
+            # Nobody will seal it any more.
+            if now < record.durable_ms + 2 * DEADLINE_MS:
+                raise Violation(f"a manifest is deleted within twice its deadline: {path}")
+            return
         # 9. released when covered
         version_ms, untold = self.log.epoch_done_ms(owner.query, owner.epoch), self._is_untold(owner.query, owner.epoch)
         if version_ms is None and not untold:
