@@ -139,7 +139,9 @@ class Snapshots:
     def _waiting(self, query: QueryId, progress: Progress) -> Waiting:
         run = self._queries.runs[query]
         hurried = bool(run.pressed or run.ended or self.hurried)
-        return Waiting(progress.load, run.pace, run.in_backlog, hurried, run.since_ms)
+        # As many versions as epochs, however many there are: then nothing is gained by waiting for more.
+        gathers = run.in_backlog and not self._format.one_epoch_a_version
+        return Waiting(progress.load, run.pace, gathers, hurried, run.since_ms)
 
     async def _step(self) -> None:
         """One version, if anything is due. What cannot be mended fails the queries whose epochs it concerns."""

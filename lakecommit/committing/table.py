@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from lakecommit.clock import Clock
@@ -133,7 +133,7 @@ class TableCommitter:
         Postcondition: the epoch is sealed, once, and a repetition of it is accepted. Where an earlier commit has failed
         for good, its error is raised and nothing is sealed. On any error the query is read again by the next call.
         """
-        run = self._queries.happened(query, Asked(settings, self._paced(pace or Pace())))
+        run = self._queries.happened(query, Asked(settings, pace or Pace()))
         with self._queries.busy_with(query):
             async with self._sealing.setdefault(query, asyncio.Lock()):
                 self._queries.raise_failure(query)
@@ -160,7 +160,7 @@ class TableCommitter:
         but no longer than a start may take. Raises what is wrong with the query, which its first epoch meets, too.
         """
         since_ms = self._clock.boot_ms()
-        run = self._queries.happened(query, Resumed(settings, self._paced(pace)))
+        run = self._queries.happened(query, Resumed(settings, pace))
         if repeated is None:
             self._snapshots.wake()
             return False
@@ -182,10 +182,6 @@ class TableCommitter:
         if progress.newest is None:
             return None
         return (await self._committed(query, progress.newest, run, None)).version
-
-    def _paced(self, pace: Pace) -> Pace:
-        """As many versions as epochs, however many there are: then nothing is gained by waiting for more."""
-        return replace(pace, backlog_interval_ms=0) if self._format.one_epoch_a_version else pace
 
     async def _read(self, query: QueryId, settings: TableSettings) -> Progress:
         async with self._reader.turn:

@@ -292,6 +292,11 @@ class Testify(Located, Protocol):
     def mark_retention(self) -> str:
         """The table property by which marks expire, as people set it."""
 
+    @property
+    def log_decides(self) -> bool:
+        """Whether of an epoch up to the own mark not its seal says who has won, but the log: another sink may have run
+        it in the place of who is sealed."""
+
     async def named(self, paths: Collection[str]) -> frozenset[str]:
         """Which of `paths`, data files of lakecommit, the log names as it is now, added or removed.
 

@@ -177,13 +177,16 @@ class QueryCleaner:
         # What is old and stays was asked about before, or will be when it goes; it costs nothing where its version is
         # known.
         young_or_known = {epoch for epoch in done if committed is None or epoch > committed} | self.versions.known(done)
+        newest = max(links, default=None)
+        if self._format.log_decides and newest not in young:
+            # Its state stays, and its files may have lost all the same.
+            young_or_known |= {epoch for epoch in done if epoch == newest}
         wanted = done if ask_all else [epoch for epoch in done if epoch in released or epoch in young_or_known]
         presence = await self._presence(table, wanted)
         for epoch in self.versions.foreign(wanted):
             # Another sink has run it: the sealed files have lost, unless the log names them all the same.
             standings[epoch] = Standing.REPEATED
         went_back = presence.rewritten or (behind and Standing.PENDING in standings.values())
-        newest = max(links, default=None)
         swept = {epoch for epoch in links if epoch > self._swept or (epoch == newest and epoch not in young)}
         judged = {epoch for epoch in swept.union(released) if epoch in manifests}
         seals = await self._seals_of([epoch for epoch in judged if standings[epoch] not in _ASKED_OF_THE_LOG], links)

@@ -80,12 +80,13 @@ class OwnVersions:
         return held_by(self._known.values(), frozenset(epochs))
 
     def foreign(self, epochs: Collection[Epoch]) -> frozenset[Epoch]:
-        """Those of `epochs` in whose place another sink may have put rows of its own."""
-        wanted = frozenset(epochs)
-        if not wanted:
-            return wanted
-        sure = [held_by([each], wanted) - _within(each.foreign, wanted) for each in self._known.values()]
-        return _within((run for each in self._known.values() for run in each.foreign), wanted).difference(*sure)
+        """Those of `epochs` in whose place another sink may have put rows of its own, and no version shows that it has
+        not."""
+        wanted, known = frozenset(epochs), self._known.values()
+        doubted = _within((run for each in known for run in each.foreign), wanted)
+        for each in known:
+            doubted -= held_by([each], doubted) - _within(each.foreign, doubted)
+        return doubted
 
     def gave_up(self, epoch: Epoch) -> bool:
         """Whether an epoch was given up, as far as it is known."""
@@ -181,12 +182,12 @@ class OwnVersions:
 
 def held_by(holdings: Iterable[Holding], epochs: frozenset[Epoch]) -> frozenset[Epoch]:
     """Those of `epochs` that one of `holdings` has."""
-    if not epochs:
-        return frozenset()
     return _within((run for holding in holdings for run in holding.runs), epochs)
 
 
 def _within(runs: Iterable[EpochRun], epochs: frozenset[Epoch]) -> frozenset[Epoch]:
+    if not epochs:
+        return epochs
     low, high = min(epochs), max(epochs)
     return epochs.intersection(
         each for first, last in runs for each in map(Epoch, range(max(first, low), min(last, high) + 1))

@@ -77,8 +77,7 @@ class Sealer:
             winners_of(reports, query, epoch)
             verdict = await self._create(query, epoch, offsets.fingerprint, schema, run.asked_for)
         if not self._table.admits(query):
-            async with self._reader.turn:
-                await self._table.admit(query)
+            verdict = await self._admit(query, epoch, offsets.fingerprint, run.asked_for)
         if self._queries.is_over(query, run):
             raise _out_of_date(query, epoch, "a new run of the query has begun, which goes on")
         backlog = self._backlog(query, run, offsets)
@@ -122,6 +121,15 @@ class Sealer:
         """Creates the table. Somebody else may have been first, another driver of this query among them."""
         async with self._reader.turn:
             await self._table.create_if_missing(schema, settings, query)
+            self._queries.see_marks()
+        return await self._judge(query, epoch, fingerprint, settings)
+
+    async def _admit(
+        self, query: QueryId, epoch: Epoch, fingerprint: str | None, settings: TableSettings
+    ) -> EpochVerdict:
+        """Makes the table the query's. Another driver of the query may have been first, and have gone on."""
+        async with self._reader.turn:
+            await self._table.admit(query)
             self._queries.see_marks()
         return await self._judge(query, epoch, fingerprint, settings)
 

@@ -12,9 +12,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.formats import FORMATS
-
 from .all_faults import FAULTS
+from .formats import SIMULATED
 from .remembered import FEW_SEEDS, SEEDS, remember, remembered, to_remember
 from .runner import Summary, run_chunks, traces
 
@@ -27,7 +26,7 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to run them in")
     parser.add_argument("--fault", choices=sorted(FAULTS), help="break the protocol in this way")
-    parser.add_argument("--format", choices=sorted(FORMATS), default="delta", help="the format of the tables")
+    parser.add_argument("--format", choices=sorted(SIMULATED), default="delta", help="the format of the tables")
     parser.add_argument("--trace", action="store_true", help="print the trace of every seed, failed or not")
     parser.add_argument("--remember", action="store_true", help="search seeds for faults that none is remembered of")
     arguments = parser.parse_args()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .batch_model import BatchModel
+from .epochs_in_log import EpochsInLog
 from .names import owner_of_data, rows_of
 from .process import WALL_START_MS, Process
 from .profile import HOUR_MS
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 OWN = "lakecommit:"
 
 
-class LogModel:
+class LogModel(EpochsInLog):
     def __init__(self, model: Model, world: World) -> None:
         self._model = model
         self._world = world

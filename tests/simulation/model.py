@@ -11,6 +11,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
+from .directory_log import DirectoryLog
 from .hearing import Hearing
 from .log_model import LogModel
 from .names import ManifestRecord, Owner, SealRecord, owner_of_data, read_manifest, read_seal, rows_of, seal_epoch
@@ -32,7 +33,7 @@ STATE = "_lakecommit/"
 class Model:
     def __init__(self, world: World) -> None:
         self._world = world
-        self.log = LogModel(self, world)
+        self.log = LogModel(self, world) if world.directory is None else DirectoryLog(self, world)
         self.upkeep = UpkeepModel(world)
         self.manifests: dict[str, ManifestRecord] = {}
         # Path of a data file -> the path of the manifest that names it, for manifests that are there.
@@ -67,7 +68,7 @@ class Model:
     def epoch_committed(self, query: str, epoch: int, version: int | None, pending: bool) -> None:
         """`commit_epoch` returned: the epoch is sealed, once, and in the table, without rows or said to be pending."""
         mark = self.log.marks.get(query, -1)
-        if mark >= epoch:
+        if mark >= epoch or self.log.is_made_anew:
             if version is not None and self.log.mark_at(query, version) < epoch:
                 raise Violation(f"epoch {epoch} of {query} is said to be in version {version}, and is not")
             return
@@ -84,12 +85,12 @@ class Model:
 
     def spark_logs(self, query: str, epoch: int) -> None:
         """Spark's commit log is about to have the epoch, so that it is never run again."""
-        if (query, epoch) not in self.seals:
+        if (query, epoch) not in self.seals and not self.log.is_anothers(epoch) and not self.log.is_made_anew:
             raise Violation(f"epoch {epoch} of {query} is logged by Spark, and nobody has sealed it")
 
     def drained(self, process: Process) -> None:
         """`drain` returned: nothing that the process has sealed is pending."""
-        for query in process.runs:
+        for query in () if self.log.is_made_anew else process.runs:
             self.all_committed(process, query, "drained")
 
     def all_committed(self, process: Process, query: str, when: str) -> None:
@@ -137,7 +138,7 @@ class Model:
 
     def begins_put(self, path: str, who: Process) -> None:
         """A process is about to send a PUT."""
-        if path.startswith((STATE, self._world.log_directory)):
+        if path.startswith((STATE, self._world.log_directory)) or self.log.is_made_anew:
             return
         manifest = self.manifests.get(self.named.get(path, ""))
         if manifest is None:
@@ -151,7 +152,13 @@ class Model:
         if before is not None and before != body and path != LAST_CHECKPOINT:
             # 3. sealed once; and nothing else is ever written anew, either
             raise Violation(f"{path} is overwritten with something else")
-        if path.startswith(self._world.log_directory):
+        if isinstance(self.log, DirectoryLog) and path.startswith(self._world.log_directory):
+            if before is None:
+                self.log.written(path, body, who, late=late)
+        elif self.log.is_made_anew:
+            # What is left of the old table's writers is the new one's to clean up.
+            return
+        elif path.startswith(self._world.log_directory):
             number = self._world.format.version_at(path)
             if before is None and number is not None:
                 self.log.version_created(number, body, None if late else who)
@@ -171,7 +178,11 @@ class Model:
 
     def deletes(self, path: str, who: Process | None) -> None:
         """Before an object is deleted: what may go, and when."""
-        if path.startswith(self._world.log_directory):
+        if isinstance(self.log, DirectoryLog) and path.startswith(self._world.log_directory):
+            self.log.deleted(path, who)
+        elif self.log.is_made_anew:
+            return
+        elif path.startswith(self._world.log_directory):
             self.upkeep.disturbances += 1
             if who is not None:
                 self.upkeep.deletes(path, who)
@@ -204,14 +215,15 @@ class Model:
         key = (seal.query, seal.epoch)
         self._world.count("epochs sealed")
         self.stored_seals[key] = seal
-        seal.counts = seal.epoch > self.log.marks.get(seal.query, -1)
+        seal.counts = self.log.is_open(seal.query, seal.epoch)
         if not seal.counts:
             self._world.count("seals created again after a release")
             return
         if key in self.seals:
             raise Violation(f"epoch {seal.epoch} of {seal.query} is sealed a second time while it is pending")
         self.seals[key] = seal
-        self._check_chain(seal)
+        if not self.log.leads_to_the_one_before(seal):
+            raise Violation(f"the seal of epoch {seal.epoch} of {seal.query} does not lead to the one before")
         fingerprint, _ = self.epochs[key]
         if seal.fingerprint is not None and seal.fingerprint != fingerprint:
             raise Violation(
@@ -237,18 +249,6 @@ class Model:
             raise Violation(
                 f"the seal of epoch {seal.epoch} speaks of {seal.totals} files, rows and bytes, not {found}"
             )
-
-    def _check_chain(self, seal: SealRecord) -> None:
-        # 4. dense, and 5. chained
-        if seal.epoch == 0:
-            expected = None
-        else:
-            before = self.seals.get((seal.query, seal.epoch - 1))
-            if before is None:
-                raise Violation(f"epoch {seal.epoch} of {seal.query} is sealed, and the one before is not")
-            expected = before.digest
-        if seal.previous != expected:
-            raise Violation(f"the seal of epoch {seal.epoch} of {seal.query} does not lead to the one before")
 
     def files_of(self, seal: SealRecord) -> tuple[str, ...]:
         """2. complete before reported: all that the winners named is stored when the epoch is sealed, and while it
@@ -301,7 +301,7 @@ class Model:
             raise Violation(f"a file is deleted that no manifest ever named: {path}")
         owner = owner_of_data(path, query)
         seal = self.seals.get((owner.query, owner.epoch))
-        pending = owner.epoch > self.log.marks.get(owner.query, -1)
+        pending = self.log.is_open(owner.query, owner.epoch)
         if seal is not None and (pending or (owner.query, owner.epoch) in self.log.lost) and seal.names(owner):
             raise Violation(f"a file of a pending epoch is deleted: {path}")
         if who is not None and who.attempt == owner.attempt:
@@ -327,15 +327,21 @@ class Model:
         owner, now = record.owner, self._world.loop.now
         if owner.query in self.batches:
             return
+        if self.log.is_anothers(owner.epoch) and (owner.query, owner.epoch) not in self.seals:
+            # Nobody will seal it any more.
+            if now < record.durable_ms + 2 * DEADLINE_MS:
+                raise Violation(f"a manifest is deleted within twice its deadline: {path}")
+            return
         # 9. released when covered
         version_ms, untold = self.log.epoch_done_ms(owner.query, owner.epoch), self._is_untold(owner.query, owner.epoch)
         if version_ms is None and not untold:
             raise Violation(f"a manifest of an epoch that is in no snapshot is deleted: {path}")
         if version_ms is not None and now < version_ms + 2 * DEADLINE_MS:
             raise Violation(f"a manifest is deleted within twice the deadline of its epoch's snapshot: {path}")
-        if (owner.query, owner.epoch + 1) not in self.seals:
+        if not self.log.is_covered(owner.query, owner.epoch):
             raise Violation(f"a manifest is deleted although the next epoch has not arrived: {path}")
-        if self.seals[owner.query, owner.epoch].names(owner):
+        seal = self.seals.get((owner.query, owner.epoch))
+        if seal is not None and seal.names(owner):
             self.hearing.released(who, owner.query, owner.epoch)
 
     def _is_untold(self, query: str, epoch: int) -> bool:

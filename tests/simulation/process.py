@@ -19,7 +19,7 @@ CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("proces
 WALL_START_MS = 1_767_225_600_000
 MAX_QUESTIONS = 5_000
 # Tasks of the committer that answer to nobody, so that what they fail with would be seen by nobody.
-NOBODY_WAITS_FOR = frozenset({"Snapshots._commit_all", "Delivery._run"})
+NOBODY_WAITS_FOR = frozenset({"Worker._run", "Delivery._run"})
 
 
 class Process:

@@ -36,6 +36,7 @@ def is_justified(
     damaged = any(file in process.world.model.vacuumed for query in queries for file in _files_of(process, query))
     return (
         (isinstance(error, StoreError) and troubled)
+        or process.world.model.log.is_made_anew
         or (isinstance(error, FilesGone) and damaged)
         or (isinstance(error, CommitFailed) and "a vacuum of" in str(error) and process.world.vacuum_on)
         or (isinstance(error, ContradictoryState) and (forgotten or not process.alone))

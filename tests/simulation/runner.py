@@ -18,6 +18,7 @@ from typing import Any
 from lakecommit.committing import loop as snapshots
 from lakecommit.progress import cadence
 
+from .directory_scenario import DirectoryScenario
 from .hearing import Deaf
 from .memo import remembering
 from .process import CURRENT
@@ -57,7 +58,8 @@ def run_world(seed: int, table_format: str = "delta") -> tuple[World, str | None
     reason: str | None = None
     try:
         with _snapshots_of(world.profile.snapshot_files), world.upkeep.short_days():
-            world.loop.run(Scenario(world).run())
+            story = Scenario if world.directory is None else DirectoryScenario
+            world.loop.run(story(world).run())
     except Exception as error:
         cause = "" if error.__cause__ is None else "".join(traceback.format_exception(error.__cause__)[-6:])
         reason = f"{type(error).__name__}: {error}\n{cause}"

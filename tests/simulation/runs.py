@@ -78,7 +78,7 @@ class RunView:
         now = self.process.world.loop.now
         if self.first and not self.after_stop:
             self.boundaries = left
-        if not self.process.alone:
+        if not self.process.alone or self.process.world.model.log.mixed:
             self.boundaries = None
         self.first = False
         self.epoch, self.begun_ms, self.sealed_ms, self.sleeps = epoch, now, None, self.process.sleeps
@@ -147,6 +147,9 @@ class RunView:
         The first epoch after listeners were registered gives them their places before.
         """
         world, profile = self.process.world, self.process.world.profile
+        if world.model.log.mixed:
+            # Behind epochs that another sink has run, seals are looked for until there is one.
+            return
         if self.registered_ms is not None:
             if self.begun_ms > self.registered_ms:
                 self.registered_ms = None
@@ -192,7 +195,9 @@ class RunView:
         self.known = self.epoch >= 0
         # A query that is due takes another one along, and what does not fit into one snapshot takes several.
         disturbed = world.profile.store_fault or not self.process.alone or len(self.process.runs) > 1
-        disturbed = disturbed or world.profile.small_snapshots or world.profile.overwrites
+        disturbed = (
+            disturbed or world.profile.small_snapshots or world.profile.overwrites or world.directory is not None
+        )
         if not self.surely_in_backlog or self.hurried or disturbed:
             return
         world.count("snapshots in backlog")

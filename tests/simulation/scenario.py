@@ -83,12 +83,16 @@ class Scenario:
         for run in range(profile.max_runs):
             if all(query.finished for query in self._queries) and not self._lose_commit_entries():
                 break
+            await self._before_a_driver(run)
             driver = self._start_driver(f"driver {run + 1}")
             await self._gone_or_asleep(driver)
             await world.pause(self._restart_delay())
             for work in self._works:
                 if work.tries and not work.settled and world.chance(0.5) and not self._is_there(work):
                     self._write_batch(work)
+
+    async def _before_a_driver(self, run: int) -> None:
+        """What else may happen then, in other stories."""
 
     async def _settle(self) -> None:
         """Whoever sleeps wakes up, and whoever runs comes to an end."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from tests.formats import FORMATS
-
+from .directory_story import DirectoryStory
+from .formats import SIMULATED
 from .loop import SimLoop
 from .model import Model
 from .process import CURRENT, Process
@@ -27,13 +27,17 @@ class World:
     def __init__(self, seed: int, table_format: str = "delta") -> None:
         self.seed = seed
         self.rng = Random(seed)
-        self.format = FORMATS[table_format]
+        self.format = SIMULATED[table_format]
         self.log_directory = f"{self.format.directory}/"
         # What else happens to a log of Delta's: it is cleaned up, marks expire, versions are written over.
         self.on_delta = table_format == "delta"
+        # What is particular to a Parquet directory; None for other formats.
+        self.directory = DirectoryStory(seed) if table_format == "parquet" else None
         drawn = draw_profile(self.rng)
         if self.on_delta:
             self.profile = with_overwrites(drawn, Random(f"overwrites {seed}"))
+        elif self.directory is not None:
+            self.profile = self.directory.profile(drawn)
         else:
             self.profile = replace(drawn, clean_log=False, retention_ms=None)
         self.upkeep = Upkeep(seed, self.profile, on_delta=self.on_delta)
@@ -41,6 +45,8 @@ class World:
         self.schemas = Schemas(seed, on_delta=self.on_delta)
         # Those that a new table gets.
         self.properties: dict[str, str] = {**self.schemas.properties, **self.upkeep.properties}
+        if self.directory is not None:
+            self.properties = self.directory.properties
         self.loop = SimLoop()
         self.loop.on_task = _adopt
         self.trace = Trace()
@@ -72,7 +78,7 @@ class World:
     def completes(self, number: int) -> bool:
         """Whether each epoch of this query replaces the table. The dice are others, and so are the seeds, as above."""
         rng = Random(f"complete {self.seed}")
-        return not self.profile.overwrites and rng.random() < COMPLETE_SEEDS and number == 0
+        return self.directory is None and not self.profile.overwrites and rng.random() < COMPLETE_SEEDS and number == 0
 
     def calm(self) -> None:
         """From here on nothing goes wrong any more; what sleeps still sleeps, and what was sent may still land."""

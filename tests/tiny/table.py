@@ -60,6 +60,7 @@ class TinyFormat:
     one_epoch_a_version = False
     created_first = False
     fills_passed = False
+    log_decides = False
     cleaned_daily = True
 
     def __init__(

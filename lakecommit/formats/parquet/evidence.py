@@ -97,7 +97,7 @@ async def tags(store: LogStore, first: int) -> list[VersionTag]:
 
 async def holding(store: LogStore, number: int) -> Holding | None:
     """What the entry of a number holds: its epoch, and of a compact all epochs whose entries are cleaned up, too. None
-    where it is gone.
+    where it is gone, and nothing where it was cleaned up.
 
     Where rows of another sink may be in an epoch's place, it is `foreign`: then the log has to be asked by name. Of
     those whose entries are gone nobody knows without that.
@@ -105,7 +105,7 @@ async def holding(store: LogStore, number: int) -> Holding | None:
     listing = await list_log(store)
     info = listing.info(number)
     if info is None:
-        return None
+        return Holding(None) if number < listing.last_compact else None
     compact = number in listing.compacts
     start = max(0, info.size_bytes - TAIL_BYTES) if compact else 0
     tail = await store.get_range(info.path, start, info.size_bytes - start) if info.size_bytes else b""

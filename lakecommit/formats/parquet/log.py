@@ -122,9 +122,12 @@ async def look(store: LogStore, clock: Clock, state: ParquetState) -> ParquetSta
 
 
 async def next_state(store: LogStore, clock: Clock, state: ParquetState) -> ParquetState | None:
-    looked, number = Moment.of(clock), state.version + 1
+    now, number = Moment.of(clock), state.version + 1
     found = await store.get(entry_path(number, state.record.interval))
-    return None if not isinstance(found, Found) else following(state, found.body, found.etag, looked)
+    if not isinstance(found, Found):
+        return None
+    # The record was not asked for: whoever sleeps meanwhile may find an entry of a directory that was made anew.
+    return replace(following(state, found.body, found.etag, now), looked=state.looked)
 
 
 def following(state: ParquetState, body: bytes, etag: str | None, now: Moment) -> ParquetState:

@@ -61,6 +61,7 @@ class ParquetFormat:
     one_epoch_a_version = True
     created_first = True
     fills_passed = True
+    log_decides = True
     cleaned_daily = False
 
     def __init__(
@@ -97,8 +98,7 @@ class ParquetFormat:
         data = new_schema(parse(schema))
         columns = resolve_partition_columns(data, partition_columns)
         record = await adopted_or_new(self._store, self._new_id(), data, columns, properties, owner)
-        outcome = await self._writer.create(record_path(0), record.to_json())
-        del outcome
+        await self._writer.create(record_path(0), record.to_json())
         state = await self.open()
         if state is None:
             raise ContradictoryState(
@@ -110,6 +110,7 @@ class ParquetFormat:
     async def admit(self, state: TableState, owner: str) -> ParquetState:
         state = of_parquet(state)
         while state.record.owner is None:
+            state = await self._writer.confirmed(state)
             if owner == BATCH and state.version >= 0:
                 raise InvalidInput(
                     f"{self.location} belongs to a stream of Spark's file sink; write batches to another directory"
@@ -169,7 +170,7 @@ class ParquetFormat:
         return None
 
     def check_scope(self, state: TableState | None, plan: WritePlan, scope: Scope) -> None:
-        if state is not None and state.owner != BATCH:
+        if state is not None and state.owner not in ("", BATCH):
             raise InvalidInput(
                 f"{self.location} is a Parquet directory of a stream, which takes appends alone: Spark's log has no "
                 'word for files that go. Use outputMode("append"), or write a Delta table'

@@ -50,7 +50,7 @@ class LogWriter:
         `ContradictoryState` where another sink has put something else in the epoch's place.
         """
         check_change(state, change)
-        if (confirmed := await self._confirmed(state)) is not state and not _is_same(confirmed, state):
+        if (confirmed := await self.confirmed(state)) is not state and not _is_same(confirmed, state):
             return Moved(confirmed)
         state = confirmed
         if change.kind is Kind.EVOLVE:
@@ -70,9 +70,12 @@ class LogWriter:
         return Committed(state)
 
     async def fill(self, state: ParquetState, number: int, files: Sequence[DataFile]) -> ParquetState:
-        """Puts the entry of an epoch that somebody else's sink went past; lower ones come first."""
-        path = entry_path(number, state.record.interval)
-        await self.create(path, entry_of(files, state.record.root))
+        """Puts the entry of an epoch that somebody else's sink went past; lower ones come first, so that all is there
+        that a compact has to hold."""
+        interval, body = state.record.interval, entry_of(files, state.record.root)
+        if is_compact(number, interval):
+            body = await self._spool.compact_after(replace(state, version=number - 1), body)
+        await self.create(entry_path(number, interval), body)
         self._spool.forget()
         return await self._reopened(state)
 
@@ -84,8 +87,11 @@ class LogWriter:
     async def create(self, path: str, body: bytes) -> Mine | Theirs:
         return await create_once(self._store, path, body, clock=self._clock, random=self._random)
 
-    async def _confirmed(self, state: ParquetState) -> ParquetState:
-        """Create-if-absent is no fence where somebody deletes: so a state that is not young is confirmed first."""
+    async def confirmed(self, state: ParquetState) -> ParquetState:
+        """Create-if-absent is no fence where somebody deletes: so a state that is not young is confirmed first.
+
+        Raises `ContradictoryState` where the directory is gone, or was made anew.
+        """
         for _ in range(CONFIRMATIONS):
             if not state.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
                 return state
