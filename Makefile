@@ -53,6 +53,8 @@ ifdef ARGS
 else
 	$(BIN)/python -m benchmarks microbatch
 	$(BIN)/python -m benchmarks microbatch --s3
+	$(BIN)/python -m benchmarks microbatch --parquet
+	$(BIN)/python -m benchmarks microbatch --parquet --s3
 	$(BIN)/python -m benchmarks batch
 	$(BIN)/python -m benchmarks batch --tokens
 	$(BIN)/python -m benchmarks batch --conf $(NO_BYTE_LIMIT)
@@ -64,6 +66,7 @@ else
 	$(BIN)/python -m benchmarks.remembering
 	$(BIN)/python -m benchmarks.checkpointing --json benchmarks/results/checkpointing.json
 	$(BIN)/python -m benchmarks.overwriting --json benchmarks/results/overwriting.json
+	$(BIN)/python -m benchmarks.parquet_log --json benchmarks/results/parquet-log.json
 	$(BIN)/python -m benchmarks.long_stream --json benchmarks/results/long-stream.json
 	$(BIN)/python -m benchmarks.faulty_s3
 endif

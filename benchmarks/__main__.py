@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks import batch, microbatch
+from benchmarks import batch, microbatch, parquet_stream
 from benchmarks.places import bench
 from benchmarks.report import publish
 
@@ -35,13 +35,20 @@ def main() -> None:
 
 @main.command("microbatch")
 @_at_a_place
-@click.option("--rounds", default=5, show_default=True)
-@click.option("--epochs", default=20, show_default=True, help="Measured epochs a round.")
+@click.option("--parquet", is_flag=True, help="Into Parquet directories, beside Spark's own sink alone.")
+@click.option("--rounds", type=int, help="[default: 5; with --parquet 3]")
+@click.option("--epochs", type=int, help="Measured epochs a round.  [default: 20; with --parquet 100]")
 @click.option("--rows", default=2000, show_default=True, help="Rows an epoch.")
-def microbatch_command(on_s3: bool, delay_ms: float, into: Path, rounds: int, epochs: int, rows: int) -> None:
+def microbatch_command(
+    on_s3: bool, delay_ms: float, into: Path, parquet: bool, rounds: int | None, epochs: int | None, rows: int
+) -> None:
     """A stream as fast as it goes."""
     with bench(on_s3=on_s3, delay_ms=delay_ms) as place:
-        publish(microbatch.run(place, rounds=rounds, epochs=epochs, rows=rows), into)
+        if parquet:
+            result = parquet_stream.run(place, rounds=rounds or 3, epochs=epochs or 100, rows=rows)
+        else:
+            result = microbatch.run(place, rounds=rounds or 5, epochs=epochs or 20, rows=rows)
+        publish(result, into)
 
 
 @main.command("batch")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 from rich.progress import track
 
@@ -20,7 +21,7 @@ from lakecommit.spark_ext.announcement import announce
 
 SINKS = ("lakecommit", "delta", "parquet", "nothing")
 STARTING_EPOCHS = 3
-LONGEST_ROUND_S = 300
+LONGEST_EPOCH_S = 300
 
 
 def run(bench: Bench, *, rounds: int, epochs: int, rows: int) -> Result:
@@ -32,11 +33,11 @@ def run(bench: Bench, *, rounds: int, epochs: int, rows: int) -> Result:
     for round_, sink in track([(r, s) for r in range(rounds) for s in SINKS], description="microbatch"):
         query = _start(bench, sink, round_, rows)
         try:
-            _wait(query, STARTING_EPOCHS)
-            before, first = _counts(bench), _newest(query)
-            _wait(query, first + epochs)
-            last = _newest(query)
-            counted = _counts(bench) - before
+            wait(query, STARTING_EPOCHS)
+            before, first = counts(bench), newest(query)
+            wait(query, first + epochs)
+            last = newest(query)
+            counted = counts(bench) - before
         finally:
             query.stop()
         progress = [each for each in query.recentProgress if first < each.batchId + 1 <= last]
@@ -53,10 +54,7 @@ def run(bench: Bench, *, rounds: int, epochs: int, rows: int) -> Result:
 
 
 def _start(bench: Bench, sink: str, round_: int, rows: int) -> StreamingQuery:
-    source = (
-        bench.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).option("numPartitions", 2).load()
-    )
-    writer = source.writeStream.format(sink).options(**bench.options(sink))
+    writer = two_files_an_epoch(bench, rows).writeStream.format(sink).options(**bench.options(sink))
     # Spark's own Parquet sink belongs to one query for good; the others go on with their table.
     table = f"stream-{sink}" + (f"-{round_}" if sink == "parquet" else "")
     return writer.option("checkpointLocation", str(bench.scratch / f"checkpoint-{sink}-{round_}")).start(
@@ -64,18 +62,26 @@ def _start(bench: Bench, sink: str, round_: int, rows: int) -> StreamingQuery:
     )
 
 
-def _newest(query: StreamingQuery) -> int:
+def two_files_an_epoch(bench: Bench, rows: int) -> DataFrame:
+    """A source that always has the next epoch, of so many rows in two partitions."""
+    source = bench.spark.readStream.format("rate-micro-batch")
+    return source.option("rowsPerBatch", rows).option("numPartitions", 2).load()
+
+
+def newest(query: StreamingQuery) -> int:
     """How many epochs the query has finished."""
     progress = query.lastProgress
     return 0 if progress is None else progress.batchId + 1
 
 
-def _wait(query: StreamingQuery, epochs: int) -> None:
-    deadline = time.monotonic() + LONGEST_ROUND_S
-    while _newest(query) < epochs:
+def wait(query: StreamingQuery, epochs: int) -> None:
+    seen, deadline = newest(query), time.monotonic() + LONGEST_EPOCH_S
+    while seen < epochs:
         if query.awaitTermination(1) or time.monotonic() > deadline:
-            raise RuntimeError(f"the stream ended or stood still at epoch {_newest(query)} of {epochs}")
+            raise RuntimeError(f"the stream ended or stood still at epoch {newest(query)} of {epochs}")
+        if newest(query) > seen:
+            seen, deadline = newest(query), time.monotonic() + LONGEST_EPOCH_S
 
 
-def _counts(bench: Bench) -> Counter[str]:
+def counts(bench: Bench) -> Counter[str]:
     return Counter() if bench.s3 is None else Counter(bench.s3.counts())

@@ -20,11 +20,15 @@ OURS = "lakecommit"
 
 @dataclass(frozen=True)
 class Series:
-    """The measured times of one sink, and the requests that one unit of work took, where they were counted."""
+    """The measured times of one sink, and the requests that one unit of work took, where they were counted.
+
+    `figures` are those that only this workload has, by their names.
+    """
 
     sink: str
     millis: Sequence[float]
     requests: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def median(self) -> float:
@@ -46,6 +50,7 @@ class Result:
     settings: Mapping[str, object]
     series: Sequence[Series]
     load_before: float
+    baseline: str = BASELINE
 
     def median(self, sink: str) -> float:
         return next(series.median for series in self.series if series.sink == sink)
@@ -64,9 +69,9 @@ def _show(result: Result) -> None:
     table = Table(
         title=f"{result.workload}, {result.place}: {result.unit}", title_justify="left", box=None, pad_edge=False
     )
-    for column in ("sink", f"of {BASELINE}", "median ms", "quartiles", "min", "max", "runs", "requests"):
+    for column in ("sink", f"of {result.baseline}", "median ms", "quartiles", "min", "max", "runs", "requests"):
         table.add_column(column, justify="left" if column in ("sink", "requests") else "right")
-    baseline = result.median(BASELINE)
+    baseline = result.median(result.baseline)
     for each in sorted(result.series, key=lambda series: series.median):
         low, high = each.quartiles
         counted = ", ".join(f"{count:.1f} {kind}" for kind, count in sorted(each.requests.items()))
@@ -83,12 +88,24 @@ def _show(result: Result) -> None:
         )
     console = Console(highlight=False)
     console.print(table)
+    if any(each.figures for each in result.series):
+        console.print(_figures(result))
     shown = ", ".join(f"{key} {value}" for key, value in {**result.settings, **machine.describe()}.items())
     console.print(f"load before {result.load_before:.1f}; {shown}", style="dim")
 
 
+def _figures(result: Result) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for each in result.series:
+        table.add_column(each.sink, justify="right")
+    for name in next(each.figures for each in result.series if each.figures):
+        table.add_row(name.replace("_", " "), *(f"{each.figures[name]:,.2f}" for each in result.series))
+    return table
+
+
 def _data(result: Result) -> dict[str, object]:
-    baseline = result.median(BASELINE)
+    baseline = result.median(result.baseline)
     return {
         "workload": result.workload,
         "place": result.place,
@@ -99,11 +116,12 @@ def _data(result: Result) -> dict[str, object]:
         "measured": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "sinks": {
             each.sink: {
-                f"ratio_to_{BASELINE}": each.median / baseline,
+                f"ratio_to_{result.baseline}": each.median / baseline,
                 "median_ms": each.median,
                 "quartiles_ms": each.quartiles,
                 "millis": list(each.millis),
                 "requests": dict(each.requests),
+                **({"figures": dict(each.figures)} if each.figures else {}),
             }
             for each in result.series
         },

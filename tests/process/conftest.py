@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import random
 import secrets
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from .processes import driver_starter
 
 # Its assertions are the tests' own: a failure shows the values.
-pytest.register_assert_rewrite("tests.process.evidence")
+pytest.register_assert_rewrite("tests.process.evidence", "tests.process.directories")
 
 SEED_VARIABLE = "LAKECOMMIT_TEST_SEED"
 
@@ -49,7 +48,8 @@ def start(tmp_path):
 
 @pytest.fixture(scope="session")
 def assert_exactly_once(spark):
-    """Called with a stream that is over: every row of its input is in the table once, as delta-spark reads it, too."""
-    from . import evidence  # noqa: PLC0415 (its assertions are rewritten where it is imported after this file)
+    """Called with a stream that is over: every row of its input is in the table once, as Spark reads it, too."""
+    from . import directories, evidence  # noqa: PLC0415 (assertions are rewritten where it is imported after this file)
 
-    return partial(evidence.assert_exactly_once, spark)
+    formats = {"delta": evidence.assert_exactly_once, "parquet": directories.assert_exactly_once}
+    return lambda stream: formats[stream.table_format](spark, stream)

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from lakecommit.clock import SystemClock
 from lakecommit.demo.place import Place
-from lakecommit.formats.delta.table import DeltaFormat
+from lakecommit.formats.registry import format_at
 from lakecommit.releasing.whole_table import TableCleaner
 from lakecommit.state import layout
 from lakecommit.storage.base import Found
@@ -30,7 +30,7 @@ from .streams import Stream
 
 # A killed write on local disk leaves `name#1` beside the name.
 _DATA_FILE = re.compile(r"(?!_).*\.parquet(#\d+)?")
-_VERSION = re.compile(r"_delta_log/\d{20}\.json")
+_VERSION = re.compile(r"_delta_log/\d{20}\.json|_spark_metadata/\d+(\.compact)?")
 
 KINDS = ("data", "manifests", "seals", "versions")
 
@@ -46,7 +46,7 @@ class Objects:
 
     @classmethod
     def of(cls, place: Place) -> Objects:
-        paths = _paths(place)
+        paths = paths_in(place)
         return cls(
             data=frozenset(path for path in paths if _DATA_FILE.fullmatch(path)),
             manifests=frozenset(path for path in paths if layout.parse_manifest_path(path)),
@@ -112,7 +112,7 @@ def assert_sane_log(stream: Stream) -> None:
 
 def assert_no_orphans(place: Place) -> None:
     """Once all writers are gone and what they left is cleaned up, the data files are those of the log and no others."""
-    asyncio.run(_clean(place))
+    clean(place)
     assert Objects.of(place).data == set(_added(read_log(place)))
 
 
@@ -132,24 +132,24 @@ def read_log(place: Place) -> list[list[dict[str, Any]]]:
     """The actions of every version, in order. Raises where a version is missing."""
     versions = sorted(Objects.of(place).versions)
     assert versions == [f"_delta_log/{number:020d}.json" for number in range(len(versions))]
-    return [[json.loads(line) for line in body.splitlines()] for body in _bodies(place, versions)]
+    return [[json.loads(line) for line in body.splitlines()] for body in bodies_of(place, versions)]
+
+
+def clean(place: Place) -> None:
+    asyncio.run(_clean(place))
 
 
 async def _clean(place: Place) -> None:
     """What `lakecommit clean` does."""
     store, clock, new_id = place.store(), SystemClock(), lambda: str(uuid.uuid4())
-    table_format = DeltaFormat(store, clock=clock, new_id=new_id, random=random.random)
+    table_format = await format_at(store, clock=clock, new_id=new_id, random=random.random)
     cleaner = TableCleaner(store, table_format, clock=clock, new_id=new_id)
     async for found in cleaner.survey():
         assert found.problem is None
         assert (await cleaner.apply(found)).unconfirmed == 0
 
 
-def _added(log: Sequence[Sequence[dict[str, Any]]]) -> list[str]:
-    return [unquote(action["add"]["path"]) for version in log for action in version if "add" in action]
-
-
-def _paths(place: Place) -> list[str]:
+def paths_in(place: Place) -> list[str]:
     if place.s3 is None:
         # Not by the store, which hides what killed writes left. Directories may go away meanwhile.
         found = [Path(directory, name) for directory, _, names in os.walk(place.location) for name in names]
@@ -161,7 +161,7 @@ def _paths(place: Place) -> list[str]:
     return asyncio.run(listed())
 
 
-def _bodies(place: Place, paths: Sequence[str]) -> list[bytes]:
+def bodies_of(place: Place, paths: Sequence[str]) -> list[bytes]:
     async def read() -> list[bytes]:
         store = place.store()
         found = [await store.get(path) for path in paths]
@@ -169,3 +169,7 @@ def _bodies(place: Place, paths: Sequence[str]) -> list[bytes]:
         return [each.body for each in found if isinstance(each, Found)]
 
     return asyncio.run(read())
+
+
+def _added(log: Sequence[Sequence[dict[str, Any]]]) -> list[str]:
+    return [unquote(action["add"]["path"]) for version in log for action in version if "add" in action]

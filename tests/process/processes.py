@@ -93,15 +93,15 @@ class Driver:
             assert time.monotonic() < deadline, f"{what} did not happen:\n{self.text[-4000:]}"
             time.sleep(POLL_SECONDS)
 
-    def wait(self) -> None:
-        """Waits for the end of the process, however it ends."""
+    def wait(self, look: Callable[[], object] = lambda: None) -> None:
+        """Waits for the end of the process, however it ends. Meanwhile it looks, again and again."""
         with contextlib.suppress(DriverEnded):
-            self.wait_until(lambda: False, "nothing")
+            self.wait_until(lambda: look() and False, "nothing")
         self._process.wait()
 
-    def finish(self) -> Driver:
+    def finish(self, look: Callable[[], object] = lambda: None) -> Driver:
         """Waits until all input is read; an error where the query failed."""
-        self.wait()
+        self.wait(look)
         assert self.ended, self.text[-8000:]
         return self
 

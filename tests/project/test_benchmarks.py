@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import overwriting, pending, remembering, slow_table
+from benchmarks import overwriting, parquet_log, pending, remembering, slow_table
 from benchmarks.memory import MIB
 from benchmarks.places import Bench
 
@@ -32,6 +32,32 @@ def test_a_workload_publishes_ratios_for_every_sink(workload, tmp_path):
     assert set(published["sinks"]) == {"lakecommit", "delta", "parquet", "nothing"}
     assert published["sinks"]["delta"]["ratio_to_delta"] == 1
     assert (tmp_path / f"{workload[0]}-local.png").stat().st_size > 10_000
+
+
+def test_streams_into_parquet_directories_publish_what_a_compact_costs(tmp_path):
+    workload = ["microbatch", "--parquet", "--rounds", "2", "--epochs", "10", "--into", str(tmp_path)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks", *workload],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=540,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    published = json.loads((tmp_path / "microbatch-parquet-local.json").read_text())
+    assert set(published["sinks"]) == {"lakecommit", "parquet"}
+    assert published["sinks"]["parquet"]["ratio_to_parquet"] == 1
+    for sink in published["sinks"].values():
+        assert sink["figures"]["newest_epoch"] >= 20, "the second round went on where the first one was"
+        assert sink["figures"]["slowest_compaction_ms"] <= sink["figures"]["slowest_epoch_ms"]
+
+
+def test_the_log_of_a_parquet_directory_is_not_in_memory_while_nothing_is_compacted():
+    small, large = parquet_log.run_with(3_000), parquet_log.run_with(60_000)
+    assert large.compact_bytes > 10 * small.compact_bytes
+    assert large.entries_over_idle_bytes < 4 * MIB
+    assert large.later_compact_over_idle_bytes < 4 * large.compact_bytes
 
 
 def test_a_restart_with_300_000_pending_files_stays_within_its_memory_and_keeps_their_order(tmp_path):

@@ -16,14 +16,19 @@ def stored(local_s3):
     return f"s3://lake/{uuid.uuid4().hex}", options
 
 
-def test_an_epoch_of_two_files_is_six_puts_and_nothing_else(spark, tmp_path, local_s3, stored):
+# Every other entry of this Parquet directory is a compact: epochs 1 and 3.
+FORMATS = {"delta": {}, "parquet": {"tableFormat": "parquet", "compactInterval": "2"}}
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_an_epoch_of_two_files_is_six_puts_and_nothing_else(spark, tmp_path, local_s3, stored, table_format):
     location, options = stored
     source = Source(tmp_path / "input")
     source.add(range(100))
     query = (
         source.frame(spark)
         .writeStream.format("lakecommit")
-        .options(**options)
+        .options(**options, **FORMATS[table_format])
         .option("checkpointLocation", str(tmp_path / "c"))
         .start(location)
     )
@@ -39,12 +44,16 @@ def test_an_epoch_of_two_files_is_six_puts_and_nothing_else(spark, tmp_path, loc
             assert kinds[4:] == ["seal", "version"]
             assert sorted(kinds[:4]) == ["data", "data", "manifest", "manifest"]
             assert kinds[0] == "manifest"
+            if table_format == "parquet":
+                _, key = local_s3.requests()[-1]
+                assert key.endswith(f"_spark_metadata/{epoch}.compact" if epoch % 2 else f"_spark_metadata/{epoch}")
     finally:
         query.stop()
 
 
 def _kind(key: str) -> str:
-    for part, kind in (("/writers/", "manifest"), ("/seals/", "seal"), ("_delta_log/", "version")):
+    logs = (("_delta_log/", "version"), ("_spark_metadata/", "version"))
+    for part, kind in (("/writers/", "manifest"), ("/seals/", "seal"), *logs):
         if part in key:
             return kind
     return "data"

@@ -21,7 +21,8 @@ _UNKNOWN = -2
 
 
 class Spool:
-    """The lines of a log up to the number `_number`."""
+    """The lines of a log up to the number `_number`, in a file that is the body of a compact as it stands: it may be
+    large, and is in memory once."""
 
     def __init__(self, store: LogStore) -> None:
         self._store = store
@@ -46,7 +47,7 @@ class Spool:
         with local_disk():
             self._write([entry])
             self._file.seek(0)
-            body = HEADER + self._file.read()
+            body = self._file.read()
         self._number = state.version + 1
         return body
 
@@ -59,7 +60,7 @@ class Spool:
 
     async def _read(self, state: ParquetState) -> None:
         with local_disk():
-            self._file = tempfile.TemporaryFile(prefix="lakecommit-")  # noqa: SIM115
+            self._file = _begun()
         listing = await list_log(self._store)
         async for piece in pieces_of(self._store, listing.up_to(state.version)):
             with local_disk():
@@ -68,8 +69,14 @@ class Spool:
 
     def _write(self, bodies: Iterable[bytes]) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="lakecommit-")  # noqa: SIM115
+            self._file = _begun()
         for body in bodies:
             for line in body.split(b"\n"):
                 if line.strip() and line.rstrip(b"\r") != HEADER:
                     self._file.write(b"\n" + line)
+
+
+def _begun() -> IO[bytes]:
+    file = tempfile.TemporaryFile(prefix="lakecommit-")  # noqa: SIM115
+    file.write(HEADER)
+    return file
