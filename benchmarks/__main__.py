@@ -43,6 +43,8 @@ def microbatch_command(
     on_s3: bool, delay_ms: float, into: Path, parquet: bool, rounds: int | None, epochs: int | None, rows: int
 ) -> None:
     """A stream as fast as it goes."""
+    if parquet and epochs is not None and epochs < parquet_stream.INTERVAL:
+        raise click.BadParameter(f"a compact is every {parquet_stream.INTERVAL} epochs", param_hint="--epochs")
     with bench(on_s3=on_s3, delay_ms=delay_ms) as place:
         if parquet:
             result = parquet_stream.run(place, rounds=rounds or 3, epochs=epochs or 100, rows=rows)

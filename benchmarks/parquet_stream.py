@@ -85,7 +85,7 @@ def one_round(bench: Bench, sink: str, table: str, epochs: int, rows: int, into:
 
 
 def figures_of(millis: Mapping[int, float]) -> dict[str, float]:
-    """Precondition: there are as many epochs as lie between two compacts, and more than one compact is among them."""
+    """Precondition: a compact is among the epochs, as it is among any ten of a round."""
     median = statistics.median(millis.values())
     compacts = {epoch: each for epoch, each in millis.items() if (epoch + 1) % INTERVAL == 0}
     others = [each for epoch, each in millis.items() if epoch not in compacts]
