@@ -68,7 +68,8 @@ def encode(
 
 class _Encoder:
     def __init__(self, plan: WritePlan, settings: WriterSettings, name: Callable[[int], str]) -> None:
-        columns = {field.name: field for field in schemas.as_stored(schemas.parse(plan.schema)).fields}
+        table = schemas.parse(plan.schema)
+        columns = {field.name: field for field in schemas.as_stored(table).fields}
         self._settings = settings
         self._name = name
         self._random_prefix = plan.random_prefix
@@ -80,7 +81,8 @@ class _Encoder:
         self._schema = pa.schema([arrow_field(field) for field in self._fields])
         self._file_schema = pa.schema(list(self._schema)[: len(data_fields)])
         self._rules = RowRules(plan, self._fields, settings.session)
-        self._leaves = stats_leaves(data_fields, plan.stats_columns)
+        in_files = (field for field in table.fields if field.name not in plan.partition_columns)
+        self._leaves = stats_leaves(in_files, plan.stats_columns)
         self._event_column: str | None = None
         self._event_partition: int | None = None
         # Where the event time is a partition column, no file holds it: the moment of each of its values.

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakecommit.schema import DataType, Field, Primitive, Struct
+from lakecommit.schema import DataType, Field, Primitive, Struct, as_stored
 from lakecommit.writing.floats import FloatBounds, Path, has_negative_zero, number_json, values_at
 from lakecommit.writing.strings import LongStrings
 
@@ -44,10 +44,14 @@ class Leaf:
 
 
 def stats_leaves(fields: Iterable[Field], stats_columns: Iterable[str]) -> tuple[Leaf, ...]:
-    """The leaves among a file's `fields` (in the file's order) that `stats_columns` (dotted physical paths) name."""
+    """The leaves among a file's `fields` (in the file's order) that `stats_columns` (dotted physical paths) name.
+
+    The fields have the table's types, which tell a struct from a value that is only stored as one. Names may have dots,
+    so that two leaves may have one path; both are among the leaves then.
+    """
     wanted = frozenset(stats_columns)
     leaves, column = [], 0
-    for path, data_type, width in _walk(fields, (), wanted):
+    for path, data_type, width in _walk(fields, ()):
         if ".".join(path) in wanted:
             leaves.append(Leaf(path, data_type, column if isinstance(data_type, Primitive) else None))
         column += width
@@ -230,19 +234,16 @@ def _decimal_text(unscaled: int, scale: int) -> str:
     return f"{'-' if unscaled < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
 
 
-def _walk(
-    fields: Iterable[Field], prefix: Path, wanted: frozenset[str]
-) -> Iterator[tuple[tuple[str, ...], DataType, int]]:
-    """Every leaf outside of lists and maps, and every list and map, with the number of Parquet columns it takes.
-
-    A struct that is itself `wanted` is one value to the table.
-    """
-    for field in fields:
+def _walk(fields: Iterable[Field], prefix: Path) -> Iterator[tuple[Path, DataType, int]]:
+    """Every leaf outside of lists and maps, and every list and map, with the type in which files hold it and the number
+    of Parquet columns it takes."""
+    table = Struct(tuple(fields))
+    for field, stored in zip(table.fields, as_stored(table).fields, strict=True):
         path = (*prefix, field.physical_name)
-        if isinstance(field.type, Struct) and ".".join(path) not in wanted:
-            yield from _walk(field.type.fields, path, wanted)
+        if isinstance(field.type, Struct):
+            yield from _walk(field.type.fields, path)
         else:
-            yield path, field.type, _width(field.type)
+            yield path, stored.type, _width(stored.type)
 
 
 def _width(data_type: DataType) -> int:

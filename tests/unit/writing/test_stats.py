@@ -147,6 +147,20 @@ def test_only_the_planned_columns_nested_ones_by_path_lists_by_count() -> None:
     }
 
 
+def test_a_name_that_reads_like_the_path_to_a_struct() -> None:
+    """deltalake refuses a table with a count where the fields of a struct should be."""
+    inner = Struct((column("c", "long"),))
+    fields = [column("a", Struct((column("b", inner),))), column("a.b", "long")]
+    rows = {"a": [{"b": {"c": 1}}, None], "a.b": [7, 8]}
+    (file,) = encode_all([pa.RecordBatch.from_pydict(rows)], plan_of(fields, stats_columns=["a.b.c", "a.b"]))
+    assert stats_of(file) == {
+        "numRecords": 2,
+        "minValues": {"a": {"b": {"c": 1}}, "a.b": 7},
+        "maxValues": {"a": {"b": {"c": 1}}, "a.b": 8},
+        "nullCount": {"a": {"b": {"c": 1}}, "a.b": 0},
+    }
+
+
 def test_without_stats_columns_only_rows_are_counted() -> None:
     batch = pa.RecordBatch.from_pydict({"c": pa.array([1, 2])})
     (file,) = encode_all([batch], plan_of([column("c", "long")], stats_columns=[]))
