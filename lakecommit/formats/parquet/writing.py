@@ -50,6 +50,8 @@ class LogWriter:
         `ContradictoryState` where another sink has put something else in the epoch's place.
         """
         check_change(state, change)
+        if is_compact(state.version + 1, state.record.interval) and state.record.owner != BATCH:
+            await self._spool.prepare(state)
         if (confirmed := await self.confirmed(state)) is not state and not _is_same(confirmed, state):
             return Moved(confirmed)
         state = confirmed
@@ -75,6 +77,7 @@ class LogWriter:
         interval, body = state.record.interval, entry_of(files, state.record.root)
         if is_compact(number, interval):
             body = await self._spool.compact_after(replace(state, version=number - 1), body)
+        await self.confirmed(state)
         await self.create(entry_path(number, interval), body)
         self._spool.forget()
         return await self._reopened(state)

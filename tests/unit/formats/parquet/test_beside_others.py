@@ -8,6 +8,7 @@ import pytest
 
 from lakecommit.errors import ContradictoryState
 from lakecommit.formats.change import Change, Kind
+from lakecommit.formats.parquet.compacting import Spool
 from lakecommit.formats.parquet.names import LOG
 from lakecommit.model import own_mark_id
 from lakecommit.progress.backlog import EpochOffsets
@@ -132,6 +133,27 @@ def test_whoever_sleeps_while_it_follows_a_log_asks_once_more_whose_it_is(table)
         with pytest.raises(ContradictoryState, match="was made anew"):
             await known.commit(followed, Change("of a sleeper", Kind.APPEND_EPOCHS, marks=marks))
         assert await table.log() == before
+
+    run(scenario())
+
+
+def test_whoever_sleeps_while_it_gathers_a_compact_asks_once_more_whose_the_log_is(table, monkeypatch):
+    async def scenario():
+        for epoch in range(9):
+            await table.epoch(table.committer(), epoch, [epoch])
+        read = Spool._read
+
+        async def read_long(self, state):
+            await read(self, state)
+            monkeypatch.setattr(Spool, "_read", read)
+            await table.store.delete([path for path in await table.paths(LOG)])
+            await table.epoch(table.committer(), 0, [0], query=OTHER)
+            table.pass_minutes(1)
+
+        monkeypatch.setattr(Spool, "_read", read_long)
+        with pytest.raises(ContradictoryState, match="was made anew"):
+            await table.epoch(table.committer(), 9, [9])
+        assert await table.ids() == [0]
 
     run(scenario())
 
