@@ -38,5 +38,7 @@ SETTINGS = FormatSettings(
         "readVersion": "versions of a Parquet directory are numbers of its log, which hold no rows that a write reads",
     },
     replaces_epochs=False,
+    features="docs/parquet.md",
+    passed="nobody can read the directory until their entries are there, and the query puts them when it starts",
     page="",
 )
