@@ -66,10 +66,14 @@ class LogWriter:
         return Committed(state)
 
     async def fill(self, state: ParquetState, number: int, files: Sequence[DataFile]) -> ParquetState:
-        """Puts the entry of an epoch that somebody else's sink went past; lower ones come first."""
-        path = entry_path(number, state.record.interval)
-        await self.create(path, entry_of(files, state.record.root))
+        """Puts the entry of an epoch that somebody else's sink went past; lower ones come first, so that one which has
+        to hold the whole log finds all before it."""
+        interval, body = state.record.interval, entry_of(files, state.record.root)
         self._spool.forget()
+        if is_compact(number, interval):
+            body = await self._spool.compact_after(replace(state, version=number - 1), body)
+            self._spool.forget()
+        await self.create(entry_path(number, interval), body)
         return await self._reopened(state)
 
     async def body(self, version: int, state: ParquetState) -> bytes | None:

@@ -105,7 +105,7 @@ async def listed(lake):
 
 
 def test_there_is_no_table(tmp_path):
-    with pytest.raises(InvalidInput, match="there is no table at .*; check the location"):
+    with pytest.raises(InvalidInput, match=r"there is no table at .*; check the location"):
         lakecommit.files(str(tmp_path))
 
 
