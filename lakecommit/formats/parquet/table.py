@@ -272,7 +272,10 @@ class ParquetFormat:
         boundary, going = expired(listing, state.record, self._clock.wall_ms())
         last = listing.last_compact if listing.compacts else None
         tail = LogTail(listing.newest - listing.last_compact)
-        return LogSurvey(listing.newest, last, tail, 0, None, len(going), boundary)
+        due = listing.newest + 1
+        while not is_compact(due, state.record.interval):
+            due += 1
+        return LogSurvey(listing.newest, last, tail, None, None, len(going), boundary, next_due=due)
 
     async def clean_log(self, oldest_read: int | None = None) -> LogCleaned:
         state = await self.open()
