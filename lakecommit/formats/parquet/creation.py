@@ -51,7 +51,7 @@ async def adopted_or_new(
         owner=owner,
         schema=to_json(data),
         partition_columns=partition_columns,
-        root=(properties.get("readPath") or read_path(store.location)).rstrip("/"),
+        root=root_of(store.location, properties.get("readPath")),
         interval=1 if owner == BATCH else setting,
     )
     if listing.numbers and not listing.records:
@@ -61,13 +61,17 @@ async def adopted_or_new(
     return record
 
 
-def read_path(location: str) -> str:
-    """A location as Spark's readers name it: they compare the names in the log with their own, letter by letter."""
-    if location.startswith("s3://"):
-        return "s3a://" + location.removeprefix("s3://")
-    if "://" in location:
-        return location
-    return "file://" + path_to_uri(location)
+def root_of(location: str, read_path: str | None = None) -> str:
+    """A location as Spark's readers name it, or as `read_path` says: they compare the names in the log with their own,
+    letter by letter, and theirs are URIs."""
+    if read_path is None and location.startswith("s3://"):
+        location = "s3a://" + location.removeprefix("s3://")
+    scheme, slashes, rest = (read_path or location).rstrip("/").rpartition("://")
+    if not slashes:
+        # A plain path, or what is a URI without a host.
+        return rest if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", rest) else "file://" + path_to_uri(rest)
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host}" + (path_to_uri(slash + path) if slash else "")
 
 
 async def _check_unused(store: FormatStore) -> None:
