@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __version__ = "0.1.0"
-__all__ = ["CommitListener", "CommittedSnapshot", "PartitionDone", "__version__", "drain", "metrics", "register"]
+__all__ = [
+    "CommitListener",
+    "CommittedSnapshot",
+    "PartitionDone",
+    "__version__",
+    "drain",
+    "files",
+    "metrics",
+    "register",
+]
 
 
 def register(spark: SparkSession, *, listeners: Sequence[CommitListener] = ()) -> None:
@@ -46,3 +55,15 @@ def metrics() -> dict[str, dict[str, dict[str, object]]]:
     from lakecommit.spark_ext.registration import metrics as all_metrics  # noqa: PLC0415 (Spark is an extra)
 
     return all_metrics()
+
+
+def files(table: str, **store: str) -> list[str]:
+    """The data files of the newest version of the table at this location, and no others: for readers that know no log,
+    such as DuckDB, pyarrow and Polars. Paths on local disk, URIs elsewhere.
+
+    `store` are options of the object store, as in `store.region`. Raises `lakecommit.errors.UnsupportedTable` where the
+    files alone do not say what rows the table has, as with deletion vectors.
+    """
+    from lakecommit.observing.files import list_files  # noqa: PLC0415 (not all who register read)
+
+    return list_files(table, store)

@@ -6,7 +6,7 @@ import random
 import uuid
 
 from lakecommit.clock import Clock
-from lakecommit.formats.base import FormatStore, TableFormat
+from lakecommit.formats.base import FormatStore, TableFormat, TableState
 from lakecommit.formats.registry import format_at, format_named
 
 
@@ -21,3 +21,8 @@ async def table_at(store: FormatStore, clock: Clock) -> TableFormat:
 def title_of(table_format: TableFormat) -> str:
     """The format as people call it."""
     return format_named(table_format.name).title
+
+
+def version_of(state: TableState) -> str:
+    """A table may be there before its first version is."""
+    return "no version yet" if state.version < 0 else f"version {state.version}"

@@ -9,32 +9,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from lakecommit.errors import TableMadeAnew
 from lakecommit.formats.change import Change, Evolution, Scope, Selection
-from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
-from lakecommit.formats.history import HistoryEntry
+from lakecommit.formats.evidence import Holding, LogAttempts, Vacuums, VersionTag
+from lakecommit.formats.files import CommittedFile
+from lakecommit.formats.history import Doubt, HistoryEntry
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey, LogTail
 from lakecommit.model import AttemptId, DataFile, Epoch, Marks, QueryId, own_mark_id
 from lakecommit.storage.base import Create, Delete, Get, GetRange, List, Put
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Vacuums:
-    """What the versions that were read say of vacuums, whoever ran them.
-
-    Files that are older than `before_ms` and that no version named may have been deleted. As many
-    vacuums as `begun_ms` has times have not said yet that they are over. What was before `unseen_ms` was not read: it
-    may have been anything.
-    """
-
-    before_ms: int | None = None
-    begun_ms: tuple[int, ...] = ()
-    unseen_ms: int | None = None
 
 
 class TableState(Protocol):
@@ -342,6 +329,23 @@ class Describe(Located, Protocol):
         """The names that `queries` had when they were last committed, as far as the versions up to `newest` tell that
         are worth a look."""
 
+    def doubts(self, state: TableState) -> Sequence[Doubt]:
+        """What whoever reads or writes the table should know of it, as far as `state` shows. No I/O."""
+
+    async def log_objects(self, limit: int) -> Sequence[str]:
+        """Some of the paths that `decoded` takes, those that tell most first."""
+
+    async def decoded(self, path: str) -> Mapping[str, Any] | None:
+        """What an object of the log says; None where there is none. Raises `CorruptState` where it is damaged."""
+
+
+class ReadFiles(Located, Protocol):
+    def files(self, state: TableState) -> AsyncIterator[Sequence[CommittedFile]]:
+        """The data files of the version of `state`, page by page, for readers that know no log.
+
+        Raises `UnsupportedTable`, before the first page, where files alone do not say what rows the table has.
+        """
+
 
 class Sweep(Located, Protocol):
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:
@@ -380,7 +384,7 @@ class Maintain(Located, Protocol):
         """
 
 
-class TableFormat(Open, PlanWrite, Commit, Testify, Describe, Sweep, Maintain, Protocol):
+class TableFormat(Open, PlanWrite, Commit, Testify, Describe, ReadFiles, Sweep, Maintain, Protocol):
     """All verbs together, for code that assembles the parts. A function asks for just the verbs that it uses."""
 
     @property

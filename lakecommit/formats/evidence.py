@@ -26,6 +26,20 @@ class VersionTag:
 
 
 @dataclass(frozen=True, slots=True)
+class Vacuums:
+    """What the versions that were read say of vacuums, whoever ran them.
+
+    Files that are older than `before_ms` and that no version named may have been deleted. As many
+    vacuums as `begun_ms` has times have not said yet that they are over. What was before `unseen_ms` was not read: it
+    may have been anything.
+    """
+
+    before_ms: int | None = None
+    begun_ms: tuple[int, ...] = ()
+    unseen_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Holding:
     """What a version says that it has of one query: runs of epochs (first and last), and the own mark that it sets.
 

@@ -26,3 +26,12 @@ class HistoryEntry:
     id: str | None = None
     user_metadata: str | None = None
     epochs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What is wrong with a table, or will be, and what to do about it. `readable` says that readers can read it."""
+
+    says: str
+    remedy: str
+    readable: bool = True

@@ -23,6 +23,10 @@ class FormatSettings:
 
     `own_options` are those that no other format has, and `refused` those that this one has no use for, with the reason.
     `replaces_epochs` says that a stream may replace the table with each epoch.
+
+    `features` is the page that says what can be written. `vacuum_ms` is how old its vacuum lets a file become that no
+    version names, by default; None where it has none. `passed` says what it means that another sink went past epochs,
+    and `refits` how a table is changed back that epochs no longer fit; empty where it cannot be.
     """
 
     title: str
@@ -37,3 +41,7 @@ class FormatSettings:
     own_options: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
     replaces_epochs: bool = True
+    features: str = ""
+    vacuum_ms: int | None = None
+    passed: str = "their rows are missing from the table"
+    refits: str = ""

@@ -49,15 +49,17 @@ class LogCleaned:
 class LogSurvey:
     """The log as it is. `checkpoint` is the version of its newest one, None where it has none.
 
-    `files` are live at `version`. `left` says why a checkpoint is left to others. `expired` objects of the log could
-    be deleted, after which it begins with `boundary`.
+    `files` are live at `version`, None where that is not known. `left` says why a checkpoint is left to others.
+    `expired` objects of the log could be deleted, after which it begins with `boundary`. Where checkpoints come with
+    the versions themselves, `next_due` is the next version that is one, and none is ever written by itself.
     """
 
     version: int
     checkpoint: int | None
     tail: LogTail
-    files: int
+    files: int | None
     left: str | None
     expired: int
     boundary: int | None
     kept: str | None = None
+    next_due: int | None = None

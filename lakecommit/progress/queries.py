@@ -17,7 +17,7 @@ from typing import Any
 from lakecommit.clock import Clock
 from lakecommit.concurrency.signal import Bell
 from lakecommit.errors import ContradictoryState, CorruptState, LakecommitError
-from lakecommit.formats.base import Vacuums
+from lakecommit.formats.evidence import Vacuums
 from lakecommit.model import Epoch, Pending, QueryId, SealedEpoch
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.epochs import MarksSeen, Progress, advance, is_passed

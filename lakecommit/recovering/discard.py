@@ -11,7 +11,7 @@ from lakecommit.errors import CorruptState, InvalidInput
 from lakecommit.formats.base import Open, marks_of
 from lakecommit.listening.places import place_paths
 from lakecommit.model import RELEASE_AGE_MS, Epoch, QueryId, Seal, own_mark_id
-from lakecommit.progress.table import ChangeTable, ReadTable
+from lakecommit.progress.table import ChangeTable, ReadTable, TableView
 from lakecommit.releasing.batches import fence
 from lakecommit.releasing.objects import (
     CleanStore,
@@ -22,6 +22,7 @@ from lakecommit.releasing.objects import (
     without_the_tables,
 )
 from lakecommit.releasing.query import Cleaned
+from lakecommit.restarting.filling import fill_with_nothing
 from lakecommit.state import codec, layout
 from lakecommit.state.stored import find_seal, list_manifests, list_sealed_epochs
 from lakecommit.storage.base import Create, Get
@@ -77,7 +78,8 @@ async def discard(
 
     Epochs that were begun and never sealed are sealed first, without winners and with an offset that no source has: a
     driver that only sleeps finds that its attempts have lost, and one that is started again is refused. The fence moves
-    both marks past all of them. Files that the log names stay. Raises `InvalidInput` where the query has written so
+    both marks past all of them. What another sink went past is made up for with nothing where nobody can read the table
+    until then. Files that the log names stay. Raises `InvalidInput` where the query has written so
     recently that an upload may still be under way.
     """
     sealed = await list_sealed_epochs(store, query)
@@ -92,6 +94,7 @@ async def discard(
             f"when {RELEASE_AGE_MS // 60_000} minutes have passed"
         )
     await _seal_what_is_open(store, table_format, query, newest, clock)
+    await fill_with_nothing(table_format, TableView(table_format), query)
     await fence(table_format, [(str(query), newest), (own_mark_id(query), newest)], new_id)
     sealed = await list_sealed_epochs(store, query)
     named = [each for group in manifests.values() for each in group]

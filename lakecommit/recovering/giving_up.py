@@ -46,7 +46,12 @@ async def survey_epochs(
     """What giving up `epochs` would do; `table` was read before. Raises `InvalidInput` where one has no seal."""
     marks = marks_of(table, query)
     sealed = [each.seal for each in await seals_after(store, query, None)]
-    pending = [seal for seal in sealed if marks.own is None or seal.epoch > marks.own]
+    after = [seal for seal in sealed if marks.own is None or seal.epoch > marks.own]
+    ran: frozenset[int] = frozenset()
+    if marks.mark is not None and any(seal.epoch <= marks.mark for seal in after):
+        # Of what another sink has run itself nothing is committed, and nothing is lost.
+        ran = await table_format.marks_after(str(query), -1 if marks.own is None else int(marks.own)) or frozenset()
+    pending = [seal for seal in after if seal.epoch not in ran]
     _refuse_unknown(query, epochs, sealed)
     replaced = await without_a_version(store, table_format, table, query, epochs)
     return GivenUp(

@@ -86,13 +86,13 @@ class Recovery:
                 found = await left_over(self._store, self._format, table, query)
                 await self._check(table, found)
                 replaced = await self._replaced(table, query)
-                return QueryRecovery(query, marks, (*replaced, *_epochs_of(found)))
+                return QueryRecovery(query, marks, (*replaced, *self._epochs_of(found)))
             except LakecommitError as error:
                 problem = error
             if marks == before:
                 break
             before = marks
-        epochs = await self._readable_epochs(query, marks) if found is None else _epochs_of(found)
+        epochs = await self._readable_epochs(query, marks) if found is None else self._epochs_of(found)
         return QueryRecovery(query, marks, epochs, (), problem)
 
     async def apply(self, left: QueryRecovery) -> QueryRecovery:
@@ -166,21 +166,21 @@ class Recovery:
             for each in (*status.passed, *status.pending)
         )
 
+    def _epochs_of(self, found: LeftOver) -> tuple[EpochFigures, ...]:
+        """Those with rows: an epoch without needs no snapshot, since the next mark covers it; unless nobody can read
+        the table before each is made up for that another sink went past."""
+        by_standing = (
+            (Standing.MISSING, found.missing),
+            (Standing.REPEATED, found.repeated),
+            (Standing.PENDING, found.pending),
+        )
+        return tuple(
+            EpochFigures(each.epoch, standing, len(each.files), each.totals.rows, each.totals.size_bytes)
+            for standing, epochs in by_standing
+            for each in epochs
+            if each.files or (standing is Standing.MISSING and self._format.fills_passed)
+        )
+
 
 def _keep_nothing(query: QueryId, epoch: Epoch, manifests: Sequence[bytes]) -> None:
     """For a replay that only checks."""
-
-
-def _epochs_of(found: LeftOver) -> tuple[EpochFigures, ...]:
-    """Those with rows: an epoch without needs no snapshot, since the next mark covers it."""
-    by_standing = (
-        (Standing.MISSING, found.missing),
-        (Standing.REPEATED, found.repeated),
-        (Standing.PENDING, found.pending),
-    )
-    return tuple(
-        EpochFigures(each.epoch, standing, len(each.files), each.totals.rows, each.totals.size_bytes)
-        for standing, epochs in by_standing
-        for each in epochs
-        if each.files
-    )

@@ -23,7 +23,8 @@ from lakecommit.clock import Clock
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.epoch_ranges import ranges
 from lakecommit.errors import CommitFailed, CorruptState
-from lakecommit.formats.base import TableState, Vacuums
+from lakecommit.formats.base import TableState
+from lakecommit.formats.evidence import Vacuums
 from lakecommit.model import Epoch, Pending, QueryId, SealedEpoch
 from lakecommit.progress.queries import Looked
 from lakecommit.progress.table import CLOCKS_APART_MS

@@ -100,7 +100,7 @@ class Reader:
         """
         for attempt in range(MAX_REPLAYS):
             if self._queries.table.state is not None:
-                await fill_passed(self._store, self._format, self._queries.table, query)
+                await fill_passed(self._store, self._format, self._queries.table, query, settings.given_up)
             marks = self._queries.table.marks(query)
             self._queries.drop_files(query)
             try:

@@ -23,7 +23,8 @@ from lakecommit.formats.base import (
 )
 from lakecommit.formats.change import Change, Scope
 from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag, holding_of
-from lakecommit.formats.history import HistoryEntry
+from lakecommit.formats.files import CommittedFile, location_below
+from lakecommit.formats.history import Doubt, HistoryEntry
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId, own_mark_id
@@ -245,6 +246,20 @@ class TinyFormat:
                 if held is not None and held.name is not None:
                     names[query] = held.name
         return names
+
+    def doubts(self, state: TableState) -> Sequence[Doubt]:
+        return ()
+
+    async def log_objects(self, limit: int) -> Sequence[str]:
+        return [path_of(number) for number in range(len(await self._all()))][: -limit - 1 : -1]
+
+    async def decoded(self, path: str) -> Mapping[str, Any] | None:
+        found = await self._store.get(path)
+        return json.loads(found.body) if isinstance(found, Found) else None
+
+    async def files(self, state: TableState) -> AsyncIterator[Sequence[CommittedFile]]:
+        live = live_files((await self._all())[: state.version + 1])
+        yield [CommittedFile(location_below(self.location, path), size_bytes) for path, size_bytes in live.items()]
 
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:
         return 0

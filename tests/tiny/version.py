@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lakecommit.clock import Moment
-from lakecommit.formats.base import Vacuums
 from lakecommit.formats.change import Change, Held, Kind, RestsOn
+from lakecommit.formats.evidence import Vacuums
 from lakecommit.formats.upkeep import LogTail
 
 LOG = "_tiny_log"

@@ -44,19 +44,21 @@ class CheckpointOutput:
             "tail": asdict(found.tail),
             "leftToOthers": found.left,
             "expired": {"objects": found.expired, "boundary": found.boundary, "kept": found.kept},
+            "nextDue": found.next_due,
             "applied": None if self.kept is None else _done(self.kept),
         }
 
     def render(self) -> RenderableType:
         found = self.found
-        rows = [
-            ("version", found.version),
-            ("newest checkpoint", found.checkpoint),
-            ("versions since then", found.tail.versions),
-            ("changes of files in them", found.tail.files),
-            ("live files", found.files),
+        in_turn = found.next_due is not None
+        rows: list[tuple[str, int | None]] = [
+            ("newest entry" if in_turn else "version", None if found.version < 0 else found.version),
+            ("newest compact" if in_turn else "newest checkpoint", found.checkpoint),
+            ("entries since then" if in_turn else "versions since then", found.tail.versions),
         ]
-        lines = self._would() if self.kept is None else _did(self.kept)
+        if not in_turn:
+            rows += [("changes of files in them", found.tail.files), ("live files", found.files)]
+        lines = self._would() if self.kept is None else self._did(self.kept)
         parts: list[RenderableType] = [
             text(self.location, "bold"),
             text(""),
@@ -70,23 +72,51 @@ class CheckpointOutput:
 
     @property
     def _has_work(self) -> bool:
-        return self.found.left is None and bool(self.found.tail.versions or self.found.expired)
+        writes = self.found.next_due is None and self.found.tail.versions
+        return self.found.left is None and bool(writes or self.found.expired)
 
     def _would(self) -> list[str]:
         found = self.found
         if found.left is not None:
             return [f"checkpoints are left to others: {found.left}"]
-        if found.tail.versions:
-            lines = [f"a checkpoint of version {found.version} with {found.files:,} files would be written"]
+        if found.next_due is not None:
+            lines = [_in_turn(found.next_due)]
+        elif found.tail.versions:
+            lines = [f"a checkpoint of version {found.version} with {found.files or 0:,} files would be written"]
         else:
             lines = ["there is a checkpoint of the newest version"]
         if found.kept is not None:
             lines.append(f"nothing of the log would be deleted: {found.kept}")
         elif found.expired:
+            word = "version" if found.next_due is None else "compact"
             lines.append(
-                f"{found.expired:,} expired objects of the log would be deleted; it would begin with version "
+                f"{found.expired:,} expired objects of the log would be deleted; it would begin with {word} "
                 f"{found.boundary}"
             )
+        elif found.next_due is not None:
+            lines.append("nothing of the log has expired")
+        return lines
+
+    def _did(self, kept: KeptUp) -> list[str]:
+        made, cleaned = kept.checkpoint, kept.cleaned
+        if isinstance(made, LeftToOthers):
+            return [f"nothing was written: {made.reason}"]
+        if self.found.next_due is not None:
+            lines = [_in_turn(self.found.next_due)]
+        elif made.created:
+            of = f"{made.files:,} files, {size(made.size_bytes)}"
+            lines = [f"a checkpoint of version {made.version} was written: {of}"]
+        else:
+            lines = [f"there is a checkpoint of version {made.version} already"]
+        if cleaned is not None and cleaned.kept is not None:
+            lines.append(f"nothing of the log was deleted: {cleaned.kept}")
+        elif cleaned is not None and cleaned.deleted:
+            gone = f"{cleaned.deleted:,} expired objects of the log were deleted"
+            lines.append(f"{gone}; it begins with {cleaned.boundary}")
+        elif self.found.next_due is not None:
+            lines.append("nothing of the log has expired")
+        if cleaned is not None and cleaned.unconfirmed:
+            lines.append(f"{cleaned.unconfirmed:,} deletions are not confirmed by the store; run it again")
         return lines
 
 
@@ -107,6 +137,8 @@ async def checkpoint(store: Store, clock: Clock, *, apply: bool = False) -> Chec
 def command(location: str, apply: bool, store_options: Mapping[str, str], as_json: bool) -> None:
     """Write a checkpoint of TABLE's log, and delete what of the log has expired.
 
+    The log of a Parquet directory has compacts, which come with the commits: there it only deletes.
+
     Shows what there is and does it with --apply. A driver with lakecommit.register does both by itself. The table stays
     as it is: only how fast it opens changes, and how far back its history goes, by its own properties.
     """
@@ -116,22 +148,8 @@ def command(location: str, apply: bool, store_options: Mapping[str, str], as_jso
         raise SystemExit(1)
 
 
-def _did(kept: KeptUp) -> list[str]:
-    made, cleaned = kept.checkpoint, kept.cleaned
-    if isinstance(made, LeftToOthers):
-        return [f"nothing was written: {made.reason}"]
-    if made.created:
-        of = f"{made.files:,} files, {size(made.size_bytes)}"
-        lines = [f"a checkpoint of version {made.version} was written: {of}"]
-    else:
-        lines = [f"there is a checkpoint of version {made.version} already"]
-    if cleaned is not None and cleaned.kept is not None:
-        lines.append(f"nothing of the log was deleted: {cleaned.kept}")
-    elif cleaned is not None and cleaned.deleted:
-        lines.append(f"{cleaned.deleted:,} expired objects of the log were deleted; it begins with {cleaned.boundary}")
-    if cleaned is not None and cleaned.unconfirmed:
-        lines.append(f"{cleaned.unconfirmed:,} deletions are not confirmed by the store; run it again")
-    return lines
+def _in_turn(due: int) -> str:
+    return f"compacts are put in their turn, by whoever commits: the next is that of entry {due}"
 
 
 def _done(kept: KeptUp) -> dict[str, Any]:

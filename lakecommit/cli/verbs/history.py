@@ -10,7 +10,7 @@ import click
 from rich.console import RenderableType
 
 from lakecommit.cli.arguments import json_option, run, store_option
-from lakecommit.cli.output import show, size, table, time
+from lakecommit.cli.output import show, size, table, text, time
 from lakecommit.cli.tables import table_at
 from lakecommit.clock import SystemClock
 from lakecommit.errors import InvalidInput
@@ -42,13 +42,16 @@ class HistoryOutput:
         ]
 
     def render(self) -> RenderableType:
+        if not self.entries:
+            return text("there is no version yet: nothing is committed")
         columns = ("#version", "time", "operation", "#rows", "#files", "#bytes", "engine", "epochs")
         return table(columns, [_row(entry) for entry in self.entries])
 
 
 async def read_history(store: Store, limit: int) -> HistoryOutput:
-    entries = await (await table_at(store, SystemClock())).history(limit)
-    if not entries:
+    table_format = await table_at(store, SystemClock())
+    entries = await table_format.history(limit)
+    if not entries and await table_format.open() is None:
         raise InvalidInput(f"there is no table at {store.location}; check the location")
     return HistoryOutput(tuple(entries))
 

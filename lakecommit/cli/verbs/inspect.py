@@ -1,4 +1,4 @@
-"""`lakecommit inspect TABLE|OBJECT`: a manifest or a seal, decoded; or what a table has of them."""
+"""`lakecommit inspect TABLE|OBJECT`: a manifest, a seal or a part of the log, decoded; or what a table has of them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from lakecommit.cli.tables import table_at
 from lakecommit.clock import SystemClock
 from lakecommit.commands import command as command_line
 from lakecommit.errors import InvalidInput
+from lakecommit.formats.registry import NAMES, format_named
 from lakecommit.model import Manifest, Seal
 from lakecommit.state import layout
 from lakecommit.state.codec import decode_any, digest_of
@@ -28,6 +29,8 @@ from lakecommit.storage.location import open_store
 from lakecommit.watermark import as_text
 
 MAX_RECORDS = 200
+# How many objects of the log are named: there are as many as versions.
+LOG_OBJECTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +132,28 @@ class SealOutput:
 
 @dataclass(frozen=True, slots=True)
 class RecordsOutput:
-    """What can be inspected below a table. `more` says that there is more than is listed."""
+    """What can be inspected below a table. `more` says that there is more than is listed. `log` are the objects of its
+    log that tell most."""
 
     location: str
     records: tuple[Record, ...]
     more: bool
+    log: tuple[str, ...] = ()
 
     def data(self) -> dict[str, Any]:
         records = [asdict(each) | {"location": f"{self.location}/{each.path}"} for each in self.records]
-        return {"kind": "table", "location": self.location, "records": records, "more": self.more}
+        log = [f"{self.location}/{path}" for path in self.log]
+        return {"kind": "table", "location": self.location, "records": records, "more": self.more, "log": log}
 
     def render(self) -> RenderableType:
-        if not self.records:
+        if not self.records and not self.log:
             return Group(text(self.location, "bold"), text("there is nothing to inspect: no seal and no manifest"))
         parts: list[RenderableType] = [text(self.location, "bold")]
+        if self.log:
+            parts += [text(""), text("of the log, the newest:"), *(Indented(text(path)) for path in self.log)]
+        if not self.records:
+            parts += [text(""), text("there is no seal and no manifest")]
+            return Group(*parts, text(""), hint("to see one", "inspect", f"{self.location}/{self.log[0]}"))
         for query, records in groupby(self.records, key=lambda each: each.query):
             rows = [(str(each.epoch), each.kind, each.path.partition(f"{query}/")[2]) for each in records]
             parts += [text(""), text(f"{layout.queries_prefix()}/{query}"), Indented(table(("#epoch", "", ""), rows))]
@@ -153,19 +164,40 @@ class RecordsOutput:
         return Group(*parts, text(""), example)
 
 
+@dataclass(frozen=True, slots=True)
+class LogObjectOutput:
+    """An object of a table's log, in the words of its format."""
+
+    location: str
+    said: Mapping[str, Any]
+
+    def data(self) -> dict[str, Any]:
+        return {"location": self.location, **self.said}
+
+    def render(self) -> RenderableType:
+        lists = {name: each for name, each in self.said.items() if _is_table(each)}
+        rows = tuple((name, _plain(each)) for name, each in self.said.items() if name not in lists)
+        parts = [_head(self.location, rows)]
+        for name, each in lists.items():
+            parts += [text(""), text(f"{name}: {len(each):,}"), _rows(each)]
+        return Group(*parts)
+
+
 async def list_records(store: Store) -> RecordsOutput | None:
     """What can be inspected below the table at the store's location; None where there is neither a table nor state.
 
-    Cost: listing up to `MAX_RECORDS` objects of the writers' state, and where there are none opening the table.
+    Cost: listing up to `MAX_RECORDS` objects of the writers' state, and the log; without any, opening the table.
     """
     records: list[Record] = []
     async for page in store.list(layout.queries_prefix()):
         records += [record for info in page if (record := _record(info.path))]
         if len(records) > MAX_RECORDS:
             break
-    if not records and await (await table_at(store, SystemClock())).open() is None:
+    table_format = await table_at(store, SystemClock())
+    if not records and await table_format.open() is None:
         return None
-    return RecordsOutput(store.location, tuple(records[:MAX_RECORDS]), len(records) > MAX_RECORDS)
+    log = tuple(await table_format.log_objects(LOG_OBJECTS))
+    return RecordsOutput(store.location, tuple(records[:MAX_RECORDS]), len(records) > MAX_RECORDS, log)
 
 
 def _record(path: str) -> Record | None:
@@ -207,8 +239,25 @@ def split_location(location: str) -> tuple[str, str]:
     return (directory or slash or "."), name
 
 
-async def inspect(location: str, store_options: Mapping[str, str]) -> RecordsOutput | ManifestOutput | SealOutput:
+async def read_log_object(location: str, store_options: Mapping[str, str]) -> LogObjectOutput | None:
+    """An object of a log; None where it is none."""
+    for name in NAMES:
+        log = format_named(name).log
+        table_location, found, rest = location.rpartition(f"/{log}/")
+        if found:
+            store = open_store(table_location or "/", store_options)
+            path = f"{log}/{rest}"
+            said = await (await table_at(store, SystemClock())).decoded(path)
+            return None if said is None else LogObjectOutput(f"{store.location}/{path}", said)
+    return None
+
+
+async def inspect(
+    location: str, store_options: Mapping[str, str]
+) -> RecordsOutput | ManifestOutput | SealOutput | LogObjectOutput:
     """An object is shown; of a table, what can be shown."""
+    if (of_log := await read_log_object(location, store_options)) is not None:
+        return of_log
     table_location, key = split_location(location.rstrip("/") or location)
     store = open_store(table_location, store_options)
     if await store.size(key) is None and f"/{ROOT}/" not in location:
@@ -223,7 +272,7 @@ async def inspect(location: str, store_options: Mapping[str, str]) -> RecordsOut
 @store_option
 @json_option
 def command(location: str, store_options: Mapping[str, str], as_json: bool) -> None:
-    """Decode OBJECT, a manifest or a seal; or list what TABLE has of them."""
+    """Decode OBJECT, a manifest, a seal or an object of the log; or list what TABLE has of them."""
     show(run(inspect(location, store_options)), as_json=as_json)
 
 
@@ -233,6 +282,22 @@ def _parsed(content: str) -> Any:
         return json.loads(content)
     except ValueError:
         return content
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+def _rows(rows: list[dict[str, Any]]) -> RenderableType:
+    """A table where all have the same to say, and else each on a line of its own."""
+    columns = list(rows[0])
+    if any(list(row) != columns for row in rows):
+        return Group(*(text(_plain(row)) for row in rows))
+    return table(columns, [[_plain(row[column]) for column in columns] for row in rows])
+
+
+def _plain(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _head(location: str, rows: tuple[tuple[str, str | None], ...]) -> RenderableType:

@@ -37,6 +37,9 @@ SETTINGS = FormatSettings(
     taken_once={TXN_VERSION: TXN_AUTO_RESET},
     session_defaults=DEFAULTS,
     property_defaults=PROPERTIES,
+    features="docs/delta-features.md",
+    vacuum_ms=7 * 24 * 3_600_000,
+    refits="undo the change of the table (RESTORE TABLE brings a dropped column back, ADD COLUMN does not)",
     page=f"""\
 Delta's session settings `{TXN_APP_ID}` and `{TXN_VERSION}`
 count for batch writes as they do for Delta's own. They are used only if the write itself names no transaction, and

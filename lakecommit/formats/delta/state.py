@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lakecommit.clock import Moment
-from lakecommit.formats.base import TableState, Vacuums
+from lakecommit.formats.base import TableState
+from lakecommit.formats.evidence import Vacuums
 from lakecommit.formats.upkeep import LogTail
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch, StoreError
@@ -18,7 +19,7 @@ from lakecommit.formats.base import (
     made_anew,
 )
 from lakecommit.formats.change import Change, Kind, Scope
-from lakecommit.formats.delta.log import reading
+from lakecommit.formats.delta.log import reading, showing
 from lakecommit.formats.delta.log.evidence import (
     attempts_in_log,
     ever_named_in_log,
@@ -29,6 +30,7 @@ from lakecommit.formats.delta.log.evidence import (
 from lakecommit.formats.delta.log.history import history, query_names
 from lakecommit.formats.delta.log.names import LOG, commit_path
 from lakecommit.formats.delta.log.past_vacuums import with_vacuums_since
+from lakecommit.formats.delta.log.readable import readable_files
 from lakecommit.formats.delta.log.tail import list_tags, read_holding, removed_since
 from lakecommit.formats.delta.schema.asked import asked_of
 from lakecommit.formats.delta.schema.changes import breaking_changes
@@ -58,7 +60,8 @@ from lakecommit.formats.delta.write.selection import (
     selection_of,
 )
 from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
-from lakecommit.formats.history import HistoryEntry
+from lakecommit.formats.files import CommittedFile
+from lakecommit.formats.history import Doubt, HistoryEntry
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.schema.fit import mismatches, spelled, written_schema
 from lakecommit.formats.scopes import check_scope
@@ -143,6 +146,18 @@ class DeltaFormat:
 
     async def query_names(self, newest: int, queries: Collection[QueryId]) -> Mapping[QueryId, str]:
         return await query_names(self._store, newest, queries)
+
+    def doubts(self, state: TableState) -> Sequence[Doubt]:
+        return ()
+
+    async def log_objects(self, limit: int) -> Sequence[str]:
+        return await showing.log_objects(self._store, limit)
+
+    async def decoded(self, path: str) -> Mapping[str, Any] | None:
+        return await showing.decoded(self._store, path)
+
+    def files(self, state: TableState) -> AsyncIterator[Sequence[CommittedFile]]:
+        return readable_files(self._store, of_delta(state))
 
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:
         halves = abandoned_halves(self._store.location, LOG, older_than_ms / 1000)

@@ -52,7 +52,7 @@ async def adopted_or_new(
         owner=owner,
         schema=to_json(data),
         partition_columns=partition_columns,
-        root=(properties.get("readPath") or read_path(store.location)).rstrip("/"),
+        root=root_of(store.location, properties.get("readPath")),
         interval=1 if owner == BATCH else setting,
     )
     if listing.numbers and not listing.records:
@@ -62,21 +62,29 @@ async def adopted_or_new(
     return record
 
 
-def read_path(location: str) -> str:
-    """A location as Spark's readers name it: they compare the names in the log with their own, letter by letter.
+def root_of(location: str, read_path: str | None = None) -> str:
+    """A location as Spark's readers name it, or as `read_path` says: they compare the names in the log with their own,
+    letter by letter, and theirs are URIs.
 
     Raises `InvalidInput` where that cannot be known.
     """
+    if read_path is not None:
+        scheme, slashes, rest = read_path.rstrip("/").rpartition("://")
+        if not slashes:
+            # A plain path, or what is a URI without a host.
+            return rest if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", rest) else "file://" + path_to_uri(rest)
+        host, slash, path = rest.partition("/")
+        return f"{scheme}://{host}" + (path_to_uri(slash + path) if slash else "")
     kind, bucket, path = parse_location(location)
     if kind == "local":
-        return "file://" + path_to_uri(path)
+        return "file://" + path_to_uri(path.rstrip("/"))
     if kind == "az" and "@" not in bucket:
         raise InvalidInput(
             f"what Spark's readers call {location} is not known here; give it as the option readPath, such as "
             "abfss://container@account.dfs.core.windows.net/directory"
         )
     scheme = "s3a" if kind == "s3" else location.partition(":")[0]
-    return f"{scheme}://{bucket}/{path_to_uri(path)}"
+    return f"{scheme}://{bucket}/{path_to_uri(path)}".rstrip("/")
 
 
 async def _check_unused(store: FormatStore) -> None:

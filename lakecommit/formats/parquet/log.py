@@ -30,8 +30,13 @@ class LogStore(Get, GetRange, List, Protocol):
 
 
 async def list_log(store: List) -> LogListing:
-    """The whole log directory: entries that no reader needs any more are cleaned up, so that it is short."""
-    return LogListing.of([info async for page in store.list(LOG) for info in page])
+    """The whole log directory: entries that no reader needs any more are cleaned up, so that it is short.
+
+    Names are not in the order of their numbers: 199 comes before 200, but both may be put between the pages that have
+    them. So a hole is looked at twice.
+    """
+    listing = await _listed(store)
+    return await _listed(store) if listing.holes else listing
 
 
 async def open_table(store: LogStore, clock: Clock) -> ParquetState | None:
@@ -159,6 +164,10 @@ def compacted(state: ParquetState, size_bytes: int, digest: bytes, etag: str | N
         compact=number,
         log_bytes=size_bytes,
     )
+
+
+async def _listed(store: List) -> LogListing:
+    return LogListing.of([info async for page in store.list(LOG) for info in page])
 
 
 def digest_of(body: bytes) -> bytes:

@@ -78,6 +78,15 @@ def record_path(number: int) -> str:
     return f"{LOG}/.lakecommit-{number}.json" if number else f"{LOG}/.lakecommit.json"
 
 
+def parsed_path(path: str) -> tuple[str, int] | None:
+    """`record`, `entry` or `compact`, and its number; None where it is something else."""
+    name = path.removeprefix(f"{LOG}/")
+    if (match := _RECORD.fullmatch(name)) is not None:
+        return "record", int(match[1] or 0)
+    match = _ENTRY.fullmatch(name)
+    return None if match is None else ("compact" if match[2] else "entry", int(match[1]))
+
+
 def is_compact(number: int, interval: int) -> bool:
     """Whether the entry of this number has to hold the whole log."""
     return (number + 1) % interval == 0

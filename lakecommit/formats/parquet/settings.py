@@ -37,5 +37,7 @@ SETTINGS = FormatSettings(
         "checkpointInterval": "the log of a Parquet directory is compacted as Spark's readers expect it",
     },
     replaces_epochs=False,
+    features="docs/parquet.md",
+    passed="nobody can read the directory until their entries are there, and the query puts them when it starts",
     page="",
 )

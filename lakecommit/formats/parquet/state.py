@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakecommit.clock import Moment
-from lakecommit.formats.base import TableState, Vacuums
+from lakecommit.formats.base import TableState
+from lakecommit.formats.evidence import Vacuums
 from lakecommit.formats.parquet.record import Record
 from lakecommit.formats.plan import BATCH
 from lakecommit.formats.upkeep import LogTail

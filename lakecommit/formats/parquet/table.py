@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from lakecommit.clock import Clock
 from lakecommit.errors import ConflictingWrite, ContradictoryState, InvalidInput, SchemaMismatch
@@ -23,11 +24,13 @@ from lakecommit.formats.base import (
 )
 from lakecommit.formats.change import Change, Scope, Selection
 from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
-from lakecommit.formats.history import HistoryEntry
-from lakecommit.formats.parquet import evidence
+from lakecommit.formats.files import CommittedFile
+from lakecommit.formats.history import Doubt, HistoryEntry
+from lakecommit.formats.parquet import evidence, showing
 from lakecommit.formats.parquet.batches import select
 from lakecommit.formats.parquet.cleaning import VERSIONS_KEPT, clean, expired
 from lakecommit.formats.parquet.creation import adopted_or_new
+from lakecommit.formats.parquet.files import committed_files
 from lakecommit.formats.parquet.fit import merged, new_problems, new_schema, no_longer_fits
 from lakecommit.formats.parquet.history import history
 from lakecommit.formats.parquet.lines import HEADER
@@ -257,6 +260,18 @@ class ParquetFormat:
     async def query_names(self, newest: int, queries: Collection[QueryId]) -> Mapping[QueryId, str]:
         return {}
 
+    def doubts(self, state: TableState) -> Sequence[Doubt]:
+        return showing.doubts(of_parquet(state), self.location)
+
+    async def log_objects(self, limit: int) -> Sequence[str]:
+        return await showing.log_objects(self._store, limit)
+
+    async def decoded(self, path: str) -> Mapping[str, Any] | None:
+        return await showing.decoded(self._store, path)
+
+    def files(self, state: TableState) -> AsyncIterator[Sequence[CommittedFile]]:
+        return committed_files(self._store, of_parquet(state))
+
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:
         halves = abandoned_halves(self.location, LOG, older_than_ms / 1000)
         return remove_halves(halves) if apply else len(halves)
@@ -274,7 +289,10 @@ class ParquetFormat:
         boundary, going = expired(listing, state.record, self._clock.wall_ms())
         last = listing.last_compact if listing.compacts else None
         tail = LogTail(listing.newest - listing.last_compact)
-        return LogSurvey(listing.newest, last, tail, 0, None, len(going), boundary)
+        due = listing.newest + 1
+        while not is_compact(due, state.record.interval):
+            due += 1
+        return LogSurvey(listing.newest, last, tail, None, None, len(going), boundary, next_due=due)
 
     async def clean_log(self, oldest_read: int | None = None) -> LogCleaned:
         state = await self.open()

@@ -75,11 +75,12 @@ class LogWriter:
         """Puts the entry of an epoch that somebody else's sink went past; lower ones come first, so that all is there
         that a compact has to hold."""
         interval, body = state.record.interval, entry_of(files, state.record.root)
+        self._spool.forget()
         if is_compact(number, interval):
             body = await self._spool.compact_after(replace(state, version=number - 1), body)
+            self._spool.forget()
         await self.confirmed(state)
         await self.create(entry_path(number, interval), body)
-        self._spool.forget()
         return await self._reopened(state)
 
     async def body(self, version: int, state: ParquetState) -> bytes | None:

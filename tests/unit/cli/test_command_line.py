@@ -22,7 +22,18 @@ def test_what_looks_into_a_table_has_json(verb, invoke):
 def test_the_verbs_are_listed(invoke):
     shown = invoke("--help").stdout
     listed = re.findall(r"^  ([a-z]+)  ", shown.partition("Commands:")[2], re.MULTILINE)
-    assert listed == ["checkpoint", "clean", "demo", "doctor", "explain", "history", "inspect", "recover", "status"]
+    assert listed == [
+        "checkpoint",
+        "clean",
+        "demo",
+        "doctor",
+        "explain",
+        "files",
+        "history",
+        "inspect",
+        "recover",
+        "status",
+    ]
 
 
 def test_a_verb_is_named_as_its_module_is():

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from lakecommit.errors import CommitFailed, CorruptState
-from lakecommit.formats.base import Vacuums
 from lakecommit.formats.delta.log.vacuums import after_commit
+from lakecommit.formats.evidence import Vacuums
 from lakecommit.model import Epoch
 from lakecommit.progress.cadence import Pace
 from lakecommit.restarting import presence

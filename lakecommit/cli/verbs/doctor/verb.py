@@ -15,11 +15,13 @@ from rich.text import Text
 from lakecommit import commands
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.output import show, table, text
-from lakecommit.cli.tables import table_at, title_of
+from lakecommit.cli.tables import table_at, title_of, version_of
 from lakecommit.cli.verbs.doctor.environment import Check, Verdict, environment_checks
 from lakecommit.clock import SystemClock
 from lakecommit.errors import LakecommitError
-from lakecommit.formats.base import PlanWrite, TableState
+from lakecommit.formats.base import TableFormat, TableState
+from lakecommit.formats.plan import BATCH
+from lakecommit.formats.registry import format_named
 from lakecommit.model import QueryId, is_batch
 from lakecommit.releasing.whole_table import DEAD_AFTER_MS
 from lakecommit.state.layout import ROOT, parse_manifest_path
@@ -68,8 +70,11 @@ async def table_checks(store: Store, probe_id: str) -> list[Check]:
         found = await table_format.open()
     except LakecommitError as error:
         return [Check("store", Verdict.FAILED, f"{store.location} cannot be read: {error}")]
-    what = "no table yet" if found is None else f"{title_of(table_format)} table at version {found.version}"
+    what = "no table yet" if found is None else f"{title_of(table_format)} table, {version_of(found)}"
     checks = [Check("store", Verdict.OK, f"{store.location}: reachable, {what}"), _can_append(table_format, found)]
+    for doubt in () if found is None else table_format.doubts(found):
+        verdict = Verdict.WARNING if doubt.readable else Verdict.FAILED
+        checks.append(Check("log", verdict, doubt.says, doubt.remedy))
     try:
         return [
             *checks,
@@ -158,16 +163,26 @@ def command(location: str | None, store_options: Mapping[str, str], as_json: boo
         raise SystemExit(1)
 
 
-def _can_append(table_format: PlanWrite, found: TableState | None) -> Check:
-    """Whether rows that have all of the table's columns could be appended."""
+def _can_append(table_format: TableFormat, found: TableState | None) -> Check:
+    """Whether rows that have all of the table's columns could be appended, and by whom."""
     name = "append"
     if found is None:
         return Check(name, Verdict.OK, "the first write creates the table")
     try:
         table_format.plan(found, found.schema, None)
     except LakecommitError as error:
-        return Check(name, Verdict.FAILED, str(error), "docs/delta-features.md says which features can be honoured")
-    return Check(name, Verdict.OK, "rows with the columns of the table can be appended to it")
+        page = format_named(table_format.name).features
+        return Check(name, Verdict.FAILED, str(error), f"{page} says what can be written" if page else None)
+    return Check(name, Verdict.OK, f"rows with the columns of the table can be appended to it{_by_whom(found.owner)}")
+
+
+def _by_whom(owner: str | None) -> str:
+    if owner is None:
+        return ""
+    if not owner:
+        return ", by one query: the first that seals an epoch owns the directory from then on"
+    who = "batch writes" if owner == BATCH else f"query {owner}"
+    return f", by {who} alone, to whom the directory belongs"
 
 
 def _counted(number: int, noun: str) -> str:

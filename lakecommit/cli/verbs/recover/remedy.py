@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from lakecommit.commands import command
 from lakecommit.errors import LakecommitError, SchemaMismatch, StoreError, TableMadeAnew
+from lakecommit.formats.settings import FormatSettings
 from lakecommit.model import QueryId
 from lakecommit.restarting.presence import FilesGone
 
 
-def remedy(location: str, table_id: str, query: QueryId, error: LakecommitError) -> str:
+def remedy(location: str, table_id: str, query: QueryId, error: LakecommitError, settings: FormatSettings) -> str:
     """The commands that get `query` of the table at `location` past `error`."""
     verb = command("recover", location, "--query", query)
     if isinstance(error, StoreError):
@@ -18,7 +19,6 @@ def remedy(location: str, table_id: str, query: QueryId, error: LakecommitError)
         return f"to add it to the table as it is: {verb} --accept-table-id {table_id} --apply\n{give_up}"
     if isinstance(error, FilesGone):
         return f"to save what is left of its files first: {verb} --export DIR"
-    if isinstance(error, SchemaMismatch):
-        undo = "undo the change of the table (RESTORE TABLE brings a dropped column back, ADD COLUMN does not)"
-        return f"to commit it: {undo}, then {verb} --apply\n{give_up}"
+    if isinstance(error, SchemaMismatch) and settings.refits:
+        return f"to commit it: {settings.refits}, then {verb} --apply\n{give_up}"
     return give_up

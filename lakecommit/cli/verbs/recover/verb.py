@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,17 @@ from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.hints import again
 from lakecommit.cli.output import show, size, table, text
 from lakecommit.cli.progress import progress_bar
-from lakecommit.cli.tables import new_id, table_at
+from lakecommit.cli.tables import new_id, table_at, version_of
 from lakecommit.cli.verbs.recover.discard import discard_query
 from lakecommit.cli.verbs.recover.discard_epochs import discard_epochs
 from lakecommit.cli.verbs.recover.export import export_query
 from lakecommit.cli.verbs.recover.remedy import remedy
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.epoch_ranges import listed
+from lakecommit.formats.base import Describe, TableState
+from lakecommit.formats.history import Doubt
+from lakecommit.formats.registry import format_named
+from lakecommit.formats.settings import FormatSettings
 from lakecommit.model import QueryId
 from lakecommit.progress.standing import Standing
 from lakecommit.recovering.asked import find_queries
@@ -32,41 +36,50 @@ from lakecommit.storage.location import open_store
 
 @dataclass(frozen=True, slots=True)
 class RecoverOutput:
-    """`applied` says whether it was done; otherwise it is what would be done."""
+    """`applied` says whether it was done; otherwise it is what would be done. `doubts` are what keeps readers from the
+    table, afterwards. `fills` says that what another sink went past is put where it belongs, and in no new version."""
 
     location: str
-    version: int
-    table_id: str
+    settings: FormatSettings
+    table: TableState
     applied: bool
     queries: tuple[QueryRecovery, ...]
+    doubts: tuple[Doubt, ...] = ()
+    fills: bool = False
 
     @property
     def well(self) -> bool:
-        return all(left.problem is None for left in self.queries)
+        return all(left.problem is None for left in self.queries) and not (self.applied and self.doubts)
 
     def remedy(self, left: QueryRecovery) -> str | None:
-        return None if left.problem is None else remedy(self.location, self.table_id, left.query, left.problem)
+        if left.problem is None:
+            return None
+        return remedy(self.location, self.table.table_id, left.query, left.problem, self.settings)
 
     def data(self) -> dict[str, Any]:
         return {
             "location": self.location,
-            "version": self.version,
-            "tableId": self.table_id,
+            "version": self.table.version,
+            "tableId": self.table.table_id,
             "applied": self.applied,
             "queries": [self._query_data(left) for left in self.queries],
+            "doubts": [asdict(each) for each in self.doubts],
         }
 
     def render(self) -> RenderableType:
-        head = text(f"delta, version {self.version}, id {self.table_id}")
+        head = text(f"{self.settings.title.lower()}, {version_of(self.table)}, id {self.table.table_id}")
         parts: list[RenderableType] = [text(self.location, "bold"), head, text("")]
         rows = [row for left in self.queries for row in self._rows(left)]
         if rows:
             parts.append(table(_COLUMNS, rows))
-        elif self.well:
+        elif self.well and not self.doubts:
             parts.append(text("nothing is left over: all that is sealed and has rows is in the table"))
         for left in self.queries:
             if left.problem is not None:
                 parts += [text(""), text(f"{left.query}: {left.problem}", "red"), text(self.remedy(left) or "")]
+        if not rows and not any(left.problem for left in self.queries):
+            for doubt in self.doubts:
+                parts += [text(doubt.says, "red"), text(doubt.remedy)]
         if not self.applied and any(left.epochs and left.problem is None for left in self.queries):
             parts += [text(""), again("nothing was changed; to do this", self.location, "--apply")]
         return Group(*parts)
@@ -85,8 +98,12 @@ class RecoverOutput:
     def _deed(self, left: QueryRecovery, standing: Standing) -> object:
         if left.problem is not None:
             return text("not recovered" if not left.versions else "recovered in part", "red")
+        if self.fills and standing is Standing.REPEATED:
+            return "its files have lost: they go once the query has gone on"
         if not self.applied:
             return "its files would be deleted" if standing is Standing.REPEATED else "would be committed"
+        if self.fills and standing is Standing.MISSING:
+            return text("committed, in its own place in the log", "green")
         if standing is Standing.REPEATED:
             return text("its files are deleted", "green")
         versions = " and ".join(str(version) for version in left.versions)
@@ -126,26 +143,35 @@ async def recover(
     as_json: bool = False,
 ) -> RecoverOutput:
     """A query with a problem is left as it is, whole; the others are recovered."""
+    table_format = await table_at(store, clock)
     recovery = Recovery(
         store,
-        await table_at(store, clock),
+        table_format,
         clock=clock,
         new_id=new_id,
         random=random.random,
         accepted_table_id=accepted_table_id,
     )
-    await recovery.open()
+    unreadable = _unreadable(table_format, await recovery.open())
     found = await find_queries(store, only)
     recoveries: list[QueryRecovery] = []
     with progress_bar("recovering" if apply else "looking", len(found), as_json=as_json) as step:
         for query in found:
             left = await recovery.survey(query)
-            if apply and left.epochs and left.problem is None:
+            if apply and (left.epochs or unreadable) and left.problem is None:
                 left = await recovery.apply(left)
             recoveries.append(left)
             step()
     state = await recovery.open()
-    return RecoverOutput(store.location, state.version, state.table_id, apply, tuple(recoveries))
+    return RecoverOutput(
+        location=store.location,
+        settings=format_named(table_format.name),
+        table=state,
+        applied=apply,
+        queries=tuple(recoveries),
+        doubts=_unreadable(table_format, state),
+        fills=table_format.fills_passed,
+    )
 
 
 @click.command("recover")
@@ -208,6 +234,10 @@ def command(
         well = recovered.well
     if not well:
         raise SystemExit(1)
+
+
+def _unreadable(table_format: Describe, state: TableState) -> tuple[Doubt, ...]:
+    return tuple(each for each in table_format.doubts(state) if not each.readable)
 
 
 def _refuse_contradictions(

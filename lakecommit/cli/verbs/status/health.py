@@ -13,14 +13,13 @@ from enum import Enum
 
 from lakecommit.cli.hints import Hint, hint
 from lakecommit.cli.output import duration, second
+from lakecommit.formats.settings import FormatSettings
 from lakecommit.model import RELEASE_AGE_MS, is_batch
 from lakecommit.observing.status import QueryStatus
 
 # A committer that cannot commit tries for this long, then its query fails.
 ALIVE_MS = 10 * 60_000
 DAY_MS = 24 * 3_600_000
-# How old Delta's VACUUM lets a file become that no version names, by default.
-VACUUM_MS = 7 * DAY_MS
 
 
 class State(Enum):
@@ -59,8 +58,10 @@ class Health:
         return self.state.well
 
 
-def health_of(query: QueryStatus, location: str, now_ms: int, max_quiet_ms: int | None = None) -> Health:
-    """What is worst about a query of the table at `location`."""
+def health_of(
+    query: QueryStatus, location: str, now_ms: int, settings: FormatSettings, max_quiet_ms: int | None = None
+) -> Health:
+    """What is worst about a query of the table at `location`, whose format has these settings."""
     if query.problem or any(each.problem for each in query.staged):
         return Health(
             State.DAMAGED,
@@ -69,12 +70,12 @@ def health_of(query: QueryStatus, location: str, now_ms: int, max_quiet_ms: int 
         )
     if query.passed:
         recover = hint("stop the query, then commit them", "recover", location, "--query", query.id, "--apply")
-        says = f"another sink went past {_epochs(len(query.passed))}; their rows are missing from the table"
+        says = f"another sink went past {_epochs(len(query.passed))}; {settings.passed}"
         return Health(State.PASSED, says, hints=(recover,))
     if is_batch(query.id):
         return _batch(query, location, now_ms)
     if query.pending:
-        return _pending(query, location, now_ms)
+        return _pending(query, location, now_ms, settings)
     if query.open:
         return _open(query, location, now_ms)
     return _quiet(query, now_ms, max_quiet_ms)
@@ -84,14 +85,15 @@ def ago(at_ms: int | None, now_ms: int) -> str:
     return "at an unknown time" if at_ms is None else f"{duration(max(0, now_ms - at_ms))} ago"
 
 
-def _pending(query: QueryStatus, location: str, now_ms: int) -> Health:
+def _pending(query: QueryStatus, location: str, now_ms: int, settings: FormatSettings) -> Health:
     lag_ms, silent_ms = query.lag_ms(now_ms) or 0, _silent_ms(query, now_ms)
     many = len(query.pending) > 1
     waits = f"{_epochs(len(query.pending))} {'wait' if many else 'waits'}"
     if silent_ms >= ALIVE_MS:
         advice = "start the query again: it commits what waits"
-        if lag_ms >= DAY_MS:
-            advice += f". A VACUUM of Delta may delete the files after {second(now_ms - lag_ms + VACUUM_MS)}"
+        if lag_ms >= DAY_MS and settings.vacuum_ms is not None:
+            until = second(now_ms - lag_ms + settings.vacuum_ms)
+            advice += f". A VACUUM of {settings.title} may delete the files after {until}"
         return Health(
             State.DEAD,
             f"{waits}, nothing sealed or committed for {duration(silent_ms)}: the query is dead or stuck",

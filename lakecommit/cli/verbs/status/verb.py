@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.output import display, show, size, table, text
-from lakecommit.cli.tables import table_at
+from lakecommit.cli.tables import table_at, version_of
 from lakecommit.cli.verbs.status.health import Health, ago, health_of
 from lakecommit.cli.verbs.status.query import block, query_data
 from lakecommit.cli.verbs.status.watch import watch
@@ -21,6 +21,9 @@ from lakecommit.clock import Clock, SystemClock
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import TableState
+from lakecommit.formats.history import Doubt
+from lakecommit.formats.plan import BATCH
+from lakecommit.formats.registry import format_named
 from lakecommit.listening.places import places_of
 from lakecommit.model import Epoch, QueryId, is_batch
 from lakecommit.observing.status import QueryStatus, StagedEpoch, queries_of
@@ -53,10 +56,11 @@ class StatusOutput:
     listeners: Mapping[QueryId, Mapping[str, Epoch]]
     now_ms: int
     max_quiet_ms: int | None = None
+    doubts: tuple[Doubt, ...] = ()
 
     @property
     def well(self) -> bool:
-        return all(self._health(query).well for query in self.queries)
+        return all(self._health(query).well for query in self.queries) and all(each.readable for each in self.doubts)
 
     def data(self) -> dict[str, Any]:
         return {
@@ -66,6 +70,8 @@ class StatusOutput:
             "version": None if self.table is None else self.table.version,
             "tableId": None if self.table is None else self.table.table_id,
             "partitionBy": None if self.table is None else list(self.table.partition_columns),
+            "owner": None if self.table is None else self.table.owner,
+            "doubts": [asdict(each) for each in self.doubts],
             "timestampMs": self.now_ms,
             "queries": [self._query_data(query) for query in self.queries],
             "committedBatches": [str(query.id) for query in self.batches],
@@ -73,6 +79,8 @@ class StatusOutput:
 
     def render(self) -> RenderableType:
         parts: list[RenderableType] = [text(self.location, "bold"), text(self._table_line())]
+        for doubt in self.doubts:
+            parts += [text(""), text(doubt.says, "yellow" if doubt.readable else "red"), text(doubt.remedy)]
         for query in self.queries:
             parts += [text(""), self._block(query)]
         if not self.queries:
@@ -94,13 +102,20 @@ class StatusOutput:
         }
 
     def _health(self, query: QueryStatus) -> Health:
-        return health_of(query, self.location, self.now_ms, self.max_quiet_ms)
+        return health_of(query, self.location, self.now_ms, format_named(self.format), self.max_quiet_ms)
 
     def _table_line(self) -> str:
         if self.table is None:
             return "no table yet"
         partitions = ", ".join(self.table.partition_columns)
-        return f"{self.format}, version {self.table.version}" + (f", partitioned by {partitions}" if partitions else "")
+        said = [self.format, version_of(self.table), f"partitioned by {partitions}" if partitions else "", self._owned]
+        return ", ".join(filter(None, said))
+
+    @property
+    def _owned(self) -> str:
+        """Where the table takes one writer only, and no query below tells who that is."""
+        owner = None if self.table is None else self.table.owner
+        return "of batch writes" if owner == BATCH else ""
 
 
 async def read_status(store: Store, clock: Clock, max_quiet_ms: int | None = None) -> StatusOutput:
@@ -118,14 +133,21 @@ async def read_status(store: Store, clock: Clock, max_quiet_ms: int | None = Non
     committed: set[str | None] = set()
     if any(query.never_sealed for query in queries):
         committed = {entry.id for entry in await table_format.history(VERSIONS_SEARCHED)}
-    done = tuple(query for query in queries if query.never_sealed and query.id in committed)
+    # In some formats a batch write leaves a mark of its own.
+    done = tuple(
+        query
+        for query in queries
+        if (query.never_sealed and query.id in committed) or (is_batch(query.id) and query.marks.own is not None)
+    )
     others = tuple(query for query in queries if query not in done)
     streams = [query.id for query in others if query.marks.own is not None and not is_batch(query.id)]
     places = await in_parallel(partial(places_of, store), streams)
     listeners = {query: each for query, each in zip(streams, places, strict=True) if each}
     names = {} if found is None else await table_format.query_names(found.version, streams)
     named = tuple(replace(query, name=names.get(query.id)) for query in others)
-    return StatusOutput(store.location, table_format.name, found, named, done, listeners, clock.wall_ms(), max_quiet_ms)
+    doubts = () if found is None else tuple(table_format.doubts(found))
+    about = (store.location, table_format.name, found)
+    return StatusOutput(*about, named, done, listeners, clock.wall_ms(), max_quiet_ms, doubts)
 
 
 @click.command("status")

@@ -15,6 +15,7 @@ from lakecommit.cli.verbs.status.health import health_of
 from lakecommit.cli.verbs.status.query import block, problems_of, query_data
 from lakecommit.clock import Clock
 from lakecommit.errors import LakecommitError
+from lakecommit.formats.registry import format_named
 from lakecommit.observing.follow import WatchedQuery, WatchedTable, Watcher
 from lakecommit.storage.base import Store
 
@@ -90,12 +91,12 @@ def _block(query: WatchedQuery, watched: WatchedTable) -> RenderableType:
     snapshots, rows = (_per_minute(number, watched) for number in (query.snapshots, query.rows))
     known = snapshots is not None and rows is not None
     more = [("a minute", f"{snapshots:,.1f} snapshots, {rows:,.0f} rows")] if known else []
-    health = health_of(query.status, watched.location, watched.now_ms)
+    health = health_of(query.status, watched.location, watched.now_ms, format_named(watched.format))
     return block(query.status, health, watched.now_ms, more)
 
 
 def _query_data(query: WatchedQuery, watched: WatchedTable) -> dict[str, Any]:
-    health = health_of(query.status, watched.location, watched.now_ms)
+    health = health_of(query.status, watched.location, watched.now_ms, format_named(watched.format))
     return query_data(query.status, health, watched.now_ms) | {
         "snapshots": query.snapshots,
         "rows": query.rows,

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lakecommit.formats.base import Vacuums
 from lakecommit.formats.delta.log.listing import LogStore
 from lakecommit.formats.delta.log.names import commit_path
 from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, parse_commit
 from lakecommit.formats.delta.log.vacuums import after_commit, both, committed_ms
 from lakecommit.formats.delta.state import DeltaState
+from lakecommit.formats.evidence import Vacuums
 from lakecommit.storage.base import Found
 
 # Further back than this it is left in doubt what there was.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 
 from lakecommit.clock import Moment
-from lakecommit.formats.base import Vacuums
 from lakecommit.formats.delta.log.actions import (
     CLUSTERING_DOMAIN,
     ROW_TRACKING_DOMAIN,
@@ -15,6 +14,7 @@ from lakecommit.formats.delta.log.actions import (
 )
 from lakecommit.formats.delta.log.vacuums import after_commit
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
+from lakecommit.formats.evidence import Vacuums
 
 
 class LogReplay:

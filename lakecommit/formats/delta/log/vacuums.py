@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lakecommit.formats.base import Vacuums
+from lakecommit.formats.evidence import Vacuums
 
 # Those that died never end; what is known of them is bounded.
 MOST_UNDER_WAY = 8

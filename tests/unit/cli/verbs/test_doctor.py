@@ -67,7 +67,7 @@ def test_a_table_on_local_disk(table):
     table.commit_epoch(0)
     store, append, create, _ = asyncio.run(table_checks(table.store, "probe"))
     assert (store.verdict, append.verdict, create.verdict) == (Verdict.OK, Verdict.OK, Verdict.OK)
-    assert "Delta table at version 1" in store.facts
+    assert "Delta table, version 1" in store.facts
     assert asyncio.run(table.store.get("_lakecommit/doctor/probe")) is None
 
 

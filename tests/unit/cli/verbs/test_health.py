@@ -11,6 +11,7 @@ from lakecommit.cli.verbs.status.health import health_of
 from lakecommit.cli.verbs.status.verb import read_status
 from lakecommit.clock import SystemClock
 from lakecommit.formats.delta.log.history import query_names
+from lakecommit.formats.registry import format_named
 from lakecommit.model import Epoch, Marks, Seal
 from lakecommit.observing.status import QueryStatus, StagedEpoch
 from lakecommit.progress.standing import Standing
@@ -139,11 +140,11 @@ def a_query(sealed_ago, snapshot_ago, pending=0, backlog=None):
     ],
 )
 def test_states(query, state):
-    assert health_of(query, "/lake", NOW).state.value == state
+    assert health_of(query, "/lake", NOW, format_named("delta")).state.value == state
 
 
 def test_what_waits_for_days_says_until_when_vacuum_leaves_it_alone():
-    said = health_of(a_query(3 * 1440, 3 * 1440, pending=3 * 1440), "/lake", NOW).advice
+    said = health_of(a_query(3 * 1440, 3 * 1440, pending=3 * 1440), "/lake", NOW, format_named("delta")).advice
     assert said.endswith("A VACUUM of Delta may delete the files after 2027-01-19 08:00:00Z")
 
 

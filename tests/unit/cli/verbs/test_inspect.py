@@ -104,9 +104,14 @@ def test_of_a_table_all_that_can_be_inspected_is_listed(table, report, invoke, i
     assert f"lakecommit inspect {table.location}/{sealed}\n" in invoke("inspect", f"{table.location}/").stdout
 
 
-def test_a_table_without_state_has_nothing_to_inspect(table, invoke):
+def test_a_table_without_state_has_its_log_alone(table, invoke, invoke_json):
     table.create()
-    assert "there is nothing to inspect" in invoke("inspect", table.location).stdout
+    assert "there is no seal and no manifest" in invoke("inspect", table.location).stdout
+    (version,) = invoke_json("inspect", table.location)["log"]
+    said = invoke_json("inspect", version)
+    assert (said["kind"], said["version"]) == ("version", 0)
+    assert [list(action) for action in said["actions"]] == [["commitInfo"], ["protocol"], ["metaData"]]
+    assert "metaData" in invoke("inspect", version).stdout
 
 
 def test_only_the_first_records_are_listed(table, report, invoke_json, monkeypatch):

@@ -378,6 +378,7 @@ def test_the_json_form(lake, invoke_json):
                 "remedy": None,
             }
         ],
+        "doubts": [],
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from lakecommit.errors import InvalidInput, SchemaMismatch
-from lakecommit.formats.parquet.creation import read_path
+from lakecommit.formats.parquet.creation import root_of
 from lakecommit.formats.parquet.names import LOG
 from tests.lake import QUERY, SCHEMA, SETTINGS
 
@@ -30,12 +30,12 @@ def run(work):
     ],
 )
 def test_how_readers_name_a_directory(location, root):
-    assert read_path(location) == root
+    assert root_of(location) == root
 
 
 def test_what_readers_call_it_has_to_be_said_where_nobody_knows():
     with pytest.raises(InvalidInput, match="give it as the option readPath"):
-        read_path("az://container/orders")
+        root_of("az://container/orders")
 
 
 def test_a_user_says_how_readers_name_it(table):

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from lakecommit.formats.parquet.creation import root_of
 from lakecommit.formats.parquet.names import LOG, LogListing, entry_path, inferred_interval
 from lakecommit.storage.base import ObjectInfo
 from tests.spark_log import reader
@@ -47,3 +48,21 @@ def test_records_are_told_by_their_numbers():
 
 def test_a_compact_is_due_exactly_at_its_number():
     assert [entry_path(number, 3) for number in range(4)] == [f"{LOG}/{name}" for name in ("0", "1", "2.compact", "3")]
+
+
+@pytest.mark.parametrize(
+    ("location", "read_path", "root"),
+    [
+        ("s3://b/t", None, "s3a://b/t"),
+        ("s3://b/a dir/ü:1%", None, "s3a://b/a%20dir/ü:1%25"),
+        ("s3://b", None, "s3a://b"),
+        ("/data/a dir", None, "file:///data/a%20dir"),
+        ("s3://b/t", "s3://b/t/", "s3://b/t"),
+        ("s3://b/t", "viewfs://c/x y", "viewfs://c/x%20y"),
+        ("/data/t", "file:/data/t", "file:/data/t"),
+        ("/data/t", "/mnt/t", "file:///mnt/t"),
+        ("abfss://c@a.dfs.core.windows.net/t", None, "abfss://c@a.dfs.core.windows.net/t"),
+    ],
+)
+def test_the_root_is_a_uri_as_readers_have_it(location, read_path, root):
+    assert root_of(location, read_path) == root

@@ -1,0 +1,44 @@
+"""The committed files of a table's newest version, for readers that would otherwise take what they find."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from lakecommit.clock import SystemClock
+from lakecommit.errors import InvalidInput
+from lakecommit.formats.base import Open, ReadFiles, TableState
+from lakecommit.formats.files import CommittedFile
+from lakecommit.formats.registry import format_at
+from lakecommit.storage.location import open_store
+
+
+class OpenAndRead(Open, ReadFiles, Protocol):
+    """The verbs that it takes of a format."""
+
+
+async def open_for_files(table_format: OpenAndRead) -> tuple[TableState, AsyncIterator[Sequence[CommittedFile]]]:
+    """The newest version and the pages of its files. Raises `InvalidInput` where there is no table."""
+    state = await table_format.open()
+    if state is None:
+        raise InvalidInput(f"there is no table at {table_format.location}; check the location")
+    return state, table_format.files(state)
+
+
+def list_files(location: str, store_options: Mapping[str, str]) -> list[str]:
+    """The locations of all of them. In a thread of its own, since the caller may be in a loop, as notebooks are."""
+    store = open_store(location, store_options)
+
+    async def gathered() -> list[str]:
+        table_format = await format_at(
+            store, clock=SystemClock(), new_id=lambda: str(uuid.uuid4()), random=random.random
+        )
+        _, pages = await open_for_files(table_format)
+        return [file.location async for page in pages for file in page]
+
+    with ThreadPoolExecutor(1, "lakecommit-files") as thread:
+        return thread.submit(asyncio.run, gathered()).result()
