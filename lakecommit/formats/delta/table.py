@@ -85,6 +85,8 @@ def open_format(
 class DeltaFormat:
     """A `TableFormat` for one table. It keeps nothing between calls but what follows from the metadata."""
 
+    name = "delta"
+    mark_retention = "delta.setTransactionRetentionDuration"
     one_epoch_a_version = False
     created_first = False
     fills_passed = False
@@ -100,14 +102,6 @@ class DeltaFormat:
         self._random = random
         self._accepted: tuple[DeltaProtocol, Metadata] | None = None
         self._rules: tuple[Metadata, Rules] | None = None
-
-    @property
-    def name(self) -> str:
-        return "delta"
-
-    @property
-    def mark_retention(self) -> str:
-        return "delta.setTransactionRetentionDuration"
 
     @property
     def location(self) -> str:

@@ -61,6 +61,8 @@ def open_format(
 class ParquetFormat:
     """A `TableFormat` for one directory. It keeps nothing between calls but a copy of the log's lines."""
 
+    name = "parquet"
+    mark_retention = "nothing: the log of a Parquet directory forgets no epoch"
     one_epoch_a_version = True
     created_first = True
     fills_passed = True
@@ -75,14 +77,6 @@ class ParquetFormat:
         self._new_id = new_id
         self._random = random
         self._writer = LogWriter(store, clock, random)
-
-    @property
-    def name(self) -> str:
-        return "parquet"
-
-    @property
-    def mark_retention(self) -> str:
-        return "nothing: the log of a Parquet directory forgets no epoch"
 
     @property
     def location(self) -> str:
