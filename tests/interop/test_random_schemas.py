@@ -33,8 +33,8 @@ AGAIN = 5
 pytestmark = pytest.mark.spark
 
 
-# The timestamps that Spark writes unless told otherwise (INT96) have a range of their own for Arrow's reader: deltalake
-# 1.6.6 does not read far ones, of whatever table.
+# Unless told otherwise, Spark writes timestamps as INT96. Both readers of deltalake 1.6.6 take these for nanoseconds,
+# and refuse far ones or give others in their place, in tables that delta-spark alone has written as well.
 SETTINGS = {
     "spark.sql.session.timeZone": "America/New_York",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
