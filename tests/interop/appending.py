@@ -61,10 +61,25 @@ def append(
     return run(delta.commit(state, made)).state
 
 
-def write_encoded(path: Path, schema: str, table: pa.Table, settings: WriterSettings) -> None:
+def write_encoded(
+    path: Path, schema: str, table: pa.Table, settings: WriterSettings, properties: Mapping[str, str] | None = None
+) -> None:
     """The rows as a new table, in files from the encoder."""
     delta = delta_at(path)
-    state = run(delta.create(schema, (), {}))
+    _commit_encoded(path, delta, run(delta.create(schema, (), properties or {})), schema, table, settings)
+
+
+def append_encoded(path: Path, schema: str, table: pa.Table, settings: WriterSettings) -> None:
+    """The rows at the end of a table that is there, in files from the encoder."""
+    delta = delta_at(path)
+    state = run(delta.open())
+    assert state is not None
+    _commit_encoded(path, delta, state, schema, table, settings)
+
+
+def _commit_encoded(
+    path: Path, delta: DeltaFormat, state: DeltaState, schema: str, table: pa.Table, settings: WriterSettings
+) -> None:
     encoded = encode_all(table.to_batches(), delta.plan(state, schema, None), settings)
     for file in encoded:
         (path / file.path).write_bytes(file.spool.body())

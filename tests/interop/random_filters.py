@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tests.interop.random_rows import KINDS, PATHS, RandomRows
+from tests.interop.random_rows import KINDS, PATHS, Kind, RandomRows
 
 _OPERATORS = ["=", "<", "<=", ">", ">=", "<>", "<=>"]
 _NESTED = ["record", "record.deep", "list", "dictionary", "records"]
@@ -31,10 +33,17 @@ def _condition(rng: random.Random, rows: RandomRows, path: str) -> str:
 
 
 def _simple(rng: random.Random, rows: RandomRows, path: str) -> str:
-    kind = PATHS[path]
+    numbers = {name: rows.known.get(f"c_{name}", []) for name in _NUMBERS}
+    return comparison(rng, path, PATHS[path], rows.known[path], numbers)
+
+
+def comparison(
+    rng: random.Random, path: str, kind: Kind, known: Sequence[Any], numbers: Mapping[str, Sequence[Any]]
+) -> str:
+    """A condition on one path with `known` values of its kind, and with those that `numbers` has of other kinds."""
 
     def literal() -> str:
-        return kind.literal(rng.choice(rows.known[path]))
+        return kind.literal(rng.choice(known))
 
     forms = [
         lambda: f"{path} {rng.choice(_OPERATORS)} {literal()}",
@@ -54,10 +63,10 @@ def _simple(rng: random.Random, rows: RandomRows, path: str) -> str:
     if kind.name in _NUMBERS:
         # Spark compares in the wider type, or moves the cast to the literal.
         other = rng.choice(_NUMBERS)
-        value = rng.choice([*rows.known.get(f"c_{other}", []), 0])
+        value = rng.choice([*numbers.get(other, []), 0])
         forms += [lambda: f"{path} {rng.choice(_OPERATORS)} {KINDS[other].literal(value)}"]
     if kind.name == "string":
-        text = rng.choice(rows.known[path])
+        text = rng.choice(known)
         start = kind.literal(text[: rng.randint(0, len(text))])
         forms += [lambda: f"{rng.choice(['startswith', 'endswith', 'contains'])}({path}, {start})"] * 3
     return rng.choice(forms)()
