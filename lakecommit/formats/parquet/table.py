@@ -110,8 +110,7 @@ class ParquetFormat:
 
     async def admit(self, state: TableState, owner: str) -> ParquetState:
         state = of_parquet(state)
-        while state.record.owner is None:
-            state = await self._writer.confirmed(state)
+        while state.record.owner is None and (state := await self._writer.confirmed(state)).record.owner is None:
             record = replace(state.record, number=state.record.number + 1, owner=owner)
             await self._writer.create(record_path(record.number), record.to_json())
             state = await look(self._store, self._clock, state)
