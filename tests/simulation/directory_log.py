@@ -74,7 +74,7 @@ class DirectoryLog(LogModel):
         return min(version, self.version)
 
     def mark_in(self, query: str, version: int) -> int | None:
-        """Only of its own entries a committer says that it has put them; those without rows are the same, whoever has."""
+        """Only of its own entries a committer says that it has put them; without rows they are anybody's."""
         is_own = version not in self._sparks or not self.lines[version]
         return version if version in self.lines and is_own else None
 

@@ -130,9 +130,7 @@ class LogCleaning:
         process, world = self.process, self.process.world
         troubled = world.chaos > 0
         world.count("clean-ups of the log")
-        table = world.format.open(
-            Handle(process), clock=process.clock, new_id=world.new_id, random=world.rng.random
-        )
+        table = world.format.open(Handle(process), clock=process.clock, new_id=world.new_id, random=world.rng.random)
         try:
             cleaned = await table.clean_log()
             world.note(process.name, "cleans up", None, cleaned)

@@ -195,7 +195,9 @@ class RunView:
         self.known = self.epoch >= 0
         # A query that is due takes another one along, and what does not fit into one snapshot takes several.
         disturbed = world.profile.store_fault or not self.process.alone or len(self.process.runs) > 1
-        disturbed = disturbed or world.profile.small_snapshots or world.profile.overwrites or world.directory is not None
+        disturbed = (
+            disturbed or world.profile.small_snapshots or world.profile.overwrites or world.directory is not None
+        )
         if not self.surely_in_backlog or self.hurried or disturbed:
             return
         world.count("snapshots in backlog")

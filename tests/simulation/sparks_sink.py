@@ -1,6 +1,6 @@
 """Spark's own file sink, which runs the query for some epochs in the place of lakecommit, from the same checkpoint.
 
-What it does to the log is `tests/spark_log/sink.py`. Its files are real ones: whoever takes over its log reads a footer.
+What it does to the log is `tests/spark_log/sink.py`. Its files are real: whoever takes over its log reads a footer.
 """
 
 from __future__ import annotations
