@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from .all_faults import FAULTS
+from .all_faults import FAULTS, format_of
 from .formats import SIMULATED
 from .remembered import FEW_SEEDS, SEEDS, remember, remembered, to_remember
 from .runner import Summary, run_chunks, traces
@@ -26,22 +26,25 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to run them in")
     parser.add_argument("--fault", choices=sorted(FAULTS), help="break the protocol in this way")
-    parser.add_argument("--format", choices=sorted(SIMULATED), default="delta", help="the format of the tables")
+    parser.add_argument(
+        "--format", choices=sorted(SIMULATED), help="the format of the tables: delta, or the one of the fault"
+    )
     parser.add_argument("--trace", action="store_true", help="print the trace of every seed, failed or not")
     parser.add_argument("--remember", action="store_true", help="search seeds for faults that none is remembered of")
     arguments = parser.parse_args()
+    table_format = arguments.format or format_of(arguments.fault)
     if arguments.remember:
         remember_seeds(arguments.jobs)
         return 0
     if arguments.trace:
-        print(*traces(arguments.start, arguments.seeds, arguments.format), sep="\n")
+        print(*traces(arguments.start, arguments.seeds, table_format), sep="\n")
         return 0
     console = Console(stderr=True)
     summary, began = Summary(), time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
         bar = progress.add_task("seeds", total=arguments.seeds)
-        asked = (arguments.start, arguments.seeds, arguments.jobs, arguments.fault, arguments.format)
+        asked = (arguments.start, arguments.seeds, arguments.jobs, arguments.fault, table_format)
         for chunk in run_chunks(*asked):
             summary.add(chunk)
             failed = f", {len(summary.failures)} failed" if summary.failures else ""

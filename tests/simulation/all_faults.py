@@ -10,11 +10,12 @@ from . import (  # noqa: F401 (they register their own)
     expiry_faults,
     listening_faults,
     overwriting_faults,
+    parquet_faults,
     pending_faults,
     replacing_faults,
     upkeep_faults,
     vacuum_faults,
 )
-from .faults import FAULTS, RARE
+from .faults import FAULTS, RARE, format_of
 
-__all__ = ["FAULTS", "RARE"]
+__all__ = ["FAULTS", "RARE", "format_of"]

@@ -74,7 +74,7 @@ class DirectoryLog(LogModel):
         return min(version, self.version)
 
     def mark_in(self, query: str, version: int) -> int | None:
-        """A committer says only of its own entries that it has put them; of those without rows it may, whoever has."""
+        """Only of its own entries a committer says that it has put them; without rows they are anybody's."""
         is_own = version not in self._sparks or not self.lines[version]
         return version if version in self.lines and is_own else None
 

@@ -37,6 +37,8 @@ Fault = Callable[[], AbstractContextManager[None]]
 FAULTS: dict[str, Fault] = {}
 # Those that take a history which comes once in tens of thousands of seeds: they are not searched for.
 RARE: set[str] = set()
+# The format that a fault is of, where that is not Delta.
+_FORMATS: dict[str, str] = {}
 
 
 def fault(make: Callable[[], Iterator[None]]) -> Fault:
@@ -49,6 +51,16 @@ def fault(make: Callable[[], Iterator[None]]) -> Fault:
 def rare_fault(make: Callable[[], Iterator[None]]) -> Fault:
     RARE.add(make.__name__.replace("_", " "))
     return fault(make)
+
+
+def parquet_fault(make: Callable[[], Iterator[None]]) -> Fault:
+    _FORMATS[make.__name__.replace("_", " ")] = "parquet"
+    return fault(make)
+
+
+def format_of(name: str | None) -> str:
+    """The format that a fault is tried on."""
+    return "delta" if name is None else _FORMATS.get(name, "delta")
 
 
 @contextmanager

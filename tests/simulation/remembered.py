@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from .all_faults import format_of
 from .runner import run_seeds
 
 # Most faults are seen within some hundred seeds; those that take a rare history within this many.
@@ -23,18 +24,21 @@ FILE = Path(__file__).with_name("remembered.json")
 
 def notices(seed: int, fault: str) -> bool:
     """The seed fails with the fault, and does not without it."""
-    return bool(run_seeds(seed, 1, fault).failures) and not run_seeds(seed, 1).failures
+    table_format = format_of(fault)
+    return (
+        bool(run_seeds(seed, 1, fault, table_format).failures) and not run_seeds(seed, 1, None, table_format).failures
+    )
 
 
 def seeds_that_notice(fault: str, most: int = SEEDS) -> Iterator[int]:
     """In their order, all that there are among the first `most`."""
-    seed = 0
+    seed, table_format = 0, format_of(fault)
     while seed < most:
-        failures = run_seeds(seed, most - seed, fault, stop_at_failure=True).failures
+        failures = run_seeds(seed, most - seed, fault, table_format, stop_at_failure=True).failures
         if not failures:
             return
         seed = failures[0].seed
-        if not run_seeds(seed, 1).failures:
+        if not run_seeds(seed, 1, None, table_format).failures:
             yield seed
         seed += 1
 

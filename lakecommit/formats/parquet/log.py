@@ -91,6 +91,11 @@ async def confirm(store: LogStore, clock: Clock, state: ParquetState) -> Parquet
     same_record = isinstance(record, NotModified) or (
         isinstance(record, Found) and record.body == state.record.to_json()
     )
+    if same_record and state.version < 0:
+        # A log that had no entry has no first one either once it was cleaned up.
+        began = await open_table(store, clock)
+        if began is not None and began.table_id == state.table_id and began.version >= 0:
+            return replace(began, rewritten=state.rewritten)
     if same_record and _is_same(entry, state):
         found = entry if isinstance(entry, Found) else None
         etag, digest = (state.etag, state.digest) if found is None else (found.etag, digest_of(found.body))

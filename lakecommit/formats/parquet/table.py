@@ -106,8 +106,7 @@ class ParquetFormat:
 
     async def admit(self, state: TableState, owner: str) -> ParquetState:
         state = of_parquet(state)
-        while state.record.owner is None:
-            state = await self._writer.confirmed(state)
+        while state.record.owner is None and (state := await self._writer.confirmed(state)).record.owner is None:
             if owner == BATCH and state.version >= 0:
                 raise InvalidInput(
                     f"{self.location} belongs to a stream of Spark's file sink; write batches to another directory"

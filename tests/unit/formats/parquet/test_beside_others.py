@@ -158,6 +158,27 @@ def test_whoever_sleeps_while_it_gathers_a_compact_asks_once_more_whose_the_log_
     run(scenario())
 
 
+def test_whoever_slept_since_before_the_first_entry_does_not_put_it_again(table):
+    """It was cleaned up, and in its place there seems to be nothing."""
+
+    async def scenario():
+        sleeper, committer = table.committer(), table.committer()
+        planned = await sleeper.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        report = await table.report(planned, 0, 0, [0])
+        for epoch in range(32):
+            await table.epoch(committer, epoch, [epoch])
+        table.pass_minutes(60)
+        await table.epoch(committer, 32, [32])
+        assert (await table.format().clean_log()).deleted
+        before = await table.log()
+        with pytest.raises(ContradictoryState, match="runs epoch 0 again"):
+            await table.commit(sleeper, 0, [report])
+        assert await table.log() == before
+        assert await table.ids() == list(range(33))
+
+    run(scenario())
+
+
 def test_a_query_that_catches_up_does_not_space_its_entries(table):
     """There are as many as epochs anyway."""
 
