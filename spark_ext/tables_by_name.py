@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.errors import AnalysisException
 
 from lakecommit.errors import InvalidInput
-from lakecommit.formats.registry import NAMES
+from lakecommit.formats.registry import DEFAULT
 
 _DETAILS = "# Detailed Table Information"
 _NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
@@ -45,9 +45,10 @@ def location_of(spark: Any, name: str) -> str:
     provider, location = details.get("Provider", ""), details.get("Location")
     if details.get("Type", "VIEW") == "VIEW":
         raise InvalidInput(f"{name} is a view, and rows can be written only to a table; name the table")
-    if provider.lower() not in NAMES or not location:
+    # A table of Parquet files in the catalog has no log that says what is in it.
+    if provider.lower() != DEFAULT or not location:
         raise InvalidInput(
-            f"table {name} is one of {provider or 'another kind'}, and lakecommit writes {', '.join(NAMES)}; name one "
+            f"table {name} is one of {provider or 'another kind'}, and lakecommit writes {DEFAULT}; name one "
             "that was created USING delta"
         )
     return location

@@ -19,6 +19,7 @@ def hold_versions_from(epoch: int) -> None:
 
     Before: the committer has opened no table yet.
     """
+    assert hasattr(committers, "open_format"), "whoever opens tables does so by this name"
     setattr(committers, "open_format", partial(_open_holding, epoch))  # noqa: B010 (the name is a function elsewhere)
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.committing.table import PATIENCE_MS
 from lakecommit.errors import ContradictoryState
-from lakecommit.formats import registry
 from lakecommit.formats.plan import BATCH, TableOption
+from lakecommit.formats.registry import open_format
 from lakecommit.listening.api import CommitListener
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import ListenerStatus, Listening
@@ -317,7 +317,7 @@ class Committers:
             job = Job(store.location, table_format, False, apart=asked, store_options=dict(store_options))
             return await work_apart(job, local_dir=self._local_dir)
 
-        opened = registry.open_format(table_format, store, clock=self._clock, new_id=self._new_id, random=self._random)
+        opened = open_format(table_format, store, clock=self._clock, new_id=self._new_id, random=self._random)
         runs_apart = not self._inline and can_run_apart(store.location)
         if runs_apart:
             opened.work_apart(apart)
