@@ -18,7 +18,7 @@ from lakecommit.formats.parquet.names import entry_path
 from lakecommit.formats.parquet.table import ParquetFormat
 from lakecommit.formats.parquet.writing import LogWriter
 from lakecommit.releasing import versions
-from lakecommit.restarting import filling, reader
+from lakecommit.restarting import reader
 from lakecommit.sealing.sealer import EpochVerdict, Sealer
 from lakecommit.storage.once import Mine
 
@@ -206,28 +206,12 @@ def holes_not_filled() -> Iterator[None]:
         yield
 
 
-@parquet_fault
-def holes_filled_from_the_highest_on() -> Iterator[None]:
-    async def seals_after(*args: Any) -> Any:
-        return list(reversed(await real(*args)))
-
-    real = filling.seals_after
-    with patch.object(filling, "seals_after", seals_after):
-        yield
-
-
 # P7: the log says who has won.
 
 
 @parquet_fault
 def winners_stay_although_sparks_sink_ran_the_epoch() -> Iterator[None]:
     with patch.object(versions.OwnVersions, "foreign", lambda self, epochs: frozenset()):
-        yield
-
-
-@parquet_fault
-def files_of_the_newest_seal_stay_although_sparks_sink_ran_the_epoch() -> Iterator[None]:
-    with patch.object(ParquetFormat, "log_decides", False):
         yield
 
 
@@ -239,15 +223,6 @@ def a_compact_tells_whose_all_epochs_are() -> Iterator[None]:
 
     real = evidence.holding
     with patch.object(evidence, "holding", holding):
-        yield
-
-
-@parquet_fault
-def what_the_log_names_is_not_asked() -> Iterator[None]:
-    async def named(self: Any, paths: Any) -> frozenset[str]:
-        return frozenset()
-
-    with patch.object(ParquetFormat, "named", named):
         yield
 
 
@@ -263,24 +238,12 @@ def a_directory_not_confirmed_before_a_put() -> Iterator[None]:
         yield
 
 
-@parquet_fault
-def an_entry_that_follows_counts_as_a_look() -> Iterator[None]:
-    async def next_state(store: Any, clock: Any, state: Any) -> Any:
-        now = log.Moment.of(clock)
-        after = await real(store, clock, state)
-        return None if after is None else replace(after, looked=now)
-
-    real = log.next_state
-    with patch.object(log, "next_state", next_state):
-        yield
-
-
 # P9: the directory as its readers name it.
 
 
 @parquet_fault
 def the_root_spelled_otherwise() -> Iterator[None]:
-    with patch.object(creation, "read_path", lambda location: location.replace("://", ":/")):
+    with patch.object(creation, "root_of", lambda location, read_path=None: location.replace("://", ":/")):
         yield
 
 
