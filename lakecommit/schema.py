@@ -26,6 +26,9 @@ PRIMITIVES = frozenset(
 )
 
 
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+
 @dataclass(frozen=True, slots=True)
 class Primitive:
     """`name` is the JSON name; a decimal carries its precision and scale in it: "decimal(10,2)"."""
@@ -42,7 +45,7 @@ class Field:
 
     @property
     def physical_name(self) -> str:
-        return str(self.metadata.get("delta.columnMapping.physicalName", self.name))
+        return str(self.metadata.get(PHYSICAL_NAME, self.name))
 
     @property
     def field_id(self) -> int | None:

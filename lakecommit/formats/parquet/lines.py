@@ -18,6 +18,7 @@ HEADER = b"v1"
 # Base names of data files that lakecommit writes: epoch, task, attempt and number.
 OWN_NAME = re.compile(rb'"path":"[^"]*?(\d{20})-(\d+)-([0-9a-f]{32})-(\d+)\.parquet"')
 _PATH = re.compile(rb'"path":"((?:[^"\\]|\\.)*)"')
+_SIZE = re.compile(rb'"size":(\d+)')
 _IS_DIRECTORY = b'"isDir":true'
 
 
@@ -62,6 +63,12 @@ def path_in(line: bytes) -> str:
         raise CorruptState(f"a line of Spark's log names no file: {line[:100]!r}; restore the log from a backup")
     found: str = json.loads(b'"' + match[1] + b'"')
     return found
+
+
+def size_in(line: bytes) -> int | None:
+    """How many bytes a line's file has, if it says so."""
+    match = _SIZE.search(line)
+    return None if match is None else int(match[1])
 
 
 def is_file(line: bytes) -> bool:

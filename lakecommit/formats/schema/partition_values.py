@@ -35,20 +35,32 @@ def partition_fields(schema: Struct, partition_columns: tuple[str, ...]) -> tupl
     return tuple(by_name[name] for name in partition_columns)
 
 
-def _value(field: Field, text: str | None) -> Value:
+def value_of(field: Field, text: str | None, moment: Callable[[int], int] | None = None) -> Value:
+    """The value that one text stands for; an empty one is a null. `moment` makes the moment of a local time, where a
+    text does not say its zone. Raises `ValueError`, with the reason, where it cannot be told."""
     if not text:
         return None
     assert isinstance(field.type, Primitive), "no other column can be one of a partition"
     name = field.type.name
+    local = _MOMENT.fullmatch(text) if name == "timestamp" else None
+    if local is not None and not local[6]:
+        if moment is None:
+            raise ValueError("it does not say its time zone")
+        return moment(_micros(local))
     read = _decimal if decimal_parts(name) is not None else _READ.get(name, str)
     try:
         return read(text)
     except (ValueError, KeyError, InvalidOperation):
-        without_zone = name == "timestamp" and (found := _MOMENT.fullmatch(text)) is not None and not found[6]
-        why = "it does not say its time zone" if without_zone else f"it is no {name}"
+        raise ValueError(f"it is no {name}") from None
+
+
+def _value(field: Field, text: str | None) -> Value:
+    try:
+        return value_of(field, text)
+    except ValueError as reason:
         raise InvalidInput(
-            f"the table has a partition value that cannot be compared: {field.name}={text!r}, since {why}; replace the "
-            "whole table, or use Spark's own writer for this one"
+            f"the table has a partition value that cannot be compared: {field.name}={text!r}, since {reason}; replace "
+            "the whole table, or use Spark's own writer for this one"
         ) from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ CLUSTERING_DOMAIN = "delta.clustering"
 
 _KEY = re.compile(rb'\s*\{\s*"(\w+)"\s*:\s*(null)?')
 _PER_FILE = frozenset({b"add", b"remove", b"cdc", b"sidecar"})
+# As nearly every writer spells it.
+_AS_ALWAYS = (b'{"add":{', b'{"remove":{', b'{"cdc":{')
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def parse_lines(body: bytes) -> Actions:
     """
     others, files = [], 0
     for line in _lines(body):
-        if _is_per_file(line):
+        if is_per_file(line):
             files += 1
         else:
             others.append(json.loads(line))
@@ -63,18 +66,23 @@ def parse_lines(body: bytes) -> Actions:
 
 def other_lines(body: bytes) -> Iterator[Mapping[str, Any]]:
     """The decoded lines that are not about a data file. Raises as `parse_lines` does."""
-    return (json.loads(line) for line in _lines(body) if not _is_per_file(line))
+    return (json.loads(line) for line in _lines(body) if not is_per_file(line))
 
 
-def lines_backwards(body: bytes) -> Iterator[bytes]:
-    """All lines, last one first, without a list of them."""
-    end = len(body)
-    while end > 0:
-        start = body.rfind(b"\n", 0, end) + 1
-        line = body[start:end]
-        if line.strip():
-            yield line
-        end = start - 1
+def file_lines(body: bytes, kind: bytes) -> Iterator[Mapping[str, Any]]:
+    """The decoded lines that are about a data file in this way: `add` or `remove`. Raises as `parse_lines` does."""
+    for line in _lines(body):
+        if b'"%s"' % kind in line and (action := json.loads(line)).get(kind.decode()) is not None:
+            yield action
+
+
+def is_per_file(line: bytes) -> bool:
+    """Whether a line is about a data file."""
+    if line.startswith(_AS_ALWAYS):
+        return True
+    # A writer may spell out the absent actions of a line as nulls; then the first key says nothing.
+    match = _KEY.match(line)
+    return match is not None and match[1] in _PER_FILE and match[2] is None
 
 
 def collect(actions: Iterable[Mapping[str, Any]]) -> Actions:
@@ -136,26 +144,13 @@ def clustering_columns(configuration: str | None) -> tuple[tuple[str, ...], ...]
 
 
 def _lines(body: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(body):
-        end = body.find(b"\n", start)
-        end = len(body) if end < 0 else end
-        line = body[start:end]
-        if line.strip():
-            yield line
-        start = end + 1
+    return (line for line in io.BytesIO(body) if not line.isspace())
 
 
 def _removed(body: bytes) -> Iterator[str]:
     for line in _lines(body):
         if b'"remove"' in line and (found := OWN_NAME.search(line)):
             yield found[1].decode()
-
-
-def _is_per_file(line: bytes) -> bool:
-    # A writer may spell out the absent actions of a line as nulls; then the first key says nothing.
-    match = _KEY.match(line)
-    return match is not None and match[1] in _PER_FILE and match[2] is None
 
 
 def _protocol(value: Mapping[str, Any]) -> DeltaProtocol:

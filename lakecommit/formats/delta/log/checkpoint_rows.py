@@ -20,16 +20,16 @@ from lakecommit.errors import CorruptState
 from lakecommit.formats.delta.log.checkpoint import CheckpointStore
 from lakecommit.formats.delta.log.file_actions import FileActions, FileKind, from_column, from_dicts
 from lakecommit.formats.delta.log.names import CheckpointFiles, sidecar_path
-from lakecommit.formats.delta.log.ranged import (
+from lakecommit.formats.delta.log.ranged import read_rows
+from lakecommit.formats.local_files import local_disk, unnamed_file
+from lakecommit.formats.ranged import (
     PARALLEL_REQUESTS,
     FetchedFile,
     chunks,
     exactly,
     fetch_footer,
     merged,
-    read_rows,
 )
-from lakecommit.formats.local_files import local_disk, unnamed_file
 from lakecommit.storage.base import Found
 
 BATCH_ROWS = 10_000
@@ -50,14 +50,17 @@ class CheckpointRows:
         self._local_dir = local_dir
         self.statistics_lost = False
 
-    async def read(self, kinds: Collection[FileKind]) -> AsyncIterator[FileActions]:
+    async def read(
+        self, kinds: Collection[FileKind], fields: Collection[str] | None = None
+    ) -> AsyncIterator[FileActions]:
         """All actions of these kinds, at most `BATCH_ROWS` at a time; memory does not grow with the checkpoint.
 
-        Raises `CorruptState` where a part of it cannot be read, and `LocalDiskFailed` where no local disk takes it.
+        Of a Parquet file only `fields` of them are fetched, if it says which; the others may be missing. Raises
+        `CorruptState` where a part of it cannot be read, and `LocalDiskFailed` where no local disk takes it.
         """
         for info in self._checkpoint.files:
             with self._damage_in(info.path):
-                async for found in self._read_file(info.path, info.size_bytes, kinds):
+                async for found in self._read_file(info.path, info.size_bytes, kinds, fields):
                     yield found
 
     @contextmanager
@@ -78,18 +81,20 @@ class CheckpointRows:
                 found += await self._sidecars(info.path, info.size_bytes)
         return found
 
-    async def _read_file(self, path: str, size_bytes: int, kinds: Collection[FileKind]) -> AsyncIterator[FileActions]:
+    async def _read_file(
+        self, path: str, size_bytes: int, kinds: Collection[FileKind], fields: Collection[str] | None
+    ) -> AsyncIterator[FileActions]:
         if path.endswith(".json"):
             async for found in self._read_json(path, size_bytes, kinds):
                 yield found
         else:
-            async for found in self._read_parquet(path, size_bytes, kinds):
+            async for found in self._read_parquet(path, size_bytes, kinds, fields):
                 yield found
         for sidecar in await self._sidecars(path, size_bytes):
             size = await self._store.size(sidecar)
             if size is None:
                 raise ValueError(f"{sidecar} is missing")
-            async for found in self._read_parquet(sidecar, size, kinds):
+            async for found in self._read_parquet(sidecar, size, kinds, fields):
                 yield found
 
     async def _sidecars(self, path: str, size_bytes: int) -> list[str]:
@@ -103,14 +108,14 @@ class CheckpointRows:
         return [sidecar_path(str(row["sidecar"]["path"])) for row in rows if row.get("sidecar")]
 
     async def _read_parquet(
-        self, path: str, size_bytes: int, kinds: Collection[FileKind]
+        self, path: str, size_bytes: int, kinds: Collection[FileKind], fields: Collection[str] | None
     ) -> AsyncIterator[FileActions]:
         with unnamed_file(self._local_dir) as file:
             fetched = FetchedFile(size_bytes)
             await fetch_footer(self._store, path, fetched)
             footer = pq.read_metadata(fetched)
             self.statistics_lost = self.statistics_lost or _lacks_statistics(footer)
-            columns = _columns(footer, kinds)
+            columns = _columns(footer, kinds, fields)
             groups = [group for group in range(footer.num_row_groups) if _has_any(footer, group, kinds)]
             if not columns or not groups:
                 return
@@ -157,9 +162,11 @@ class CheckpointRows:
         await asyncio.gather(*(worker() for _ in range(min(PARALLEL_REQUESTS, len(pieces)))))
 
 
-def _columns(footer: pq.FileMetaData, kinds: Collection[FileKind]) -> list[str]:
+def _columns(footer: pq.FileMetaData, kinds: Collection[FileKind], fields: Collection[str] | None) -> list[str]:
     """The fields that are wanted and there, each by the name of its top-level column and its own."""
-    wanted = [f"{kind.value}.{field.name}" for kind in kinds for field in kind.type]
+    wanted = [
+        f"{kind.value}.{field.name}" for kind in kinds for field in kind.type if fields is None or field.name in fields
+    ]
     there = {".".join(footer.schema.column(number).path.split(".")[:2]) for number in range(footer.num_columns)}
     return [name for name in wanted if name in there]
 

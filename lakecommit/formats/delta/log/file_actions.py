@@ -96,6 +96,11 @@ class FileActions:
             for path, kind, place, offset in zip(paths, kinds, places, offsets, strict=True)
         ]
 
+    def cut(self, size: int) -> Iterator[FileActions]:
+        """Parts of `size` actions, and a last one of fewer, which may be empty."""
+        for start in range(0, len(self) + 1, size):
+            yield FileActions(self.kind, self.rows.slice(start, size))
+
     def where(self, chosen: Sequence[bool]) -> FileActions:
         """Those for which `chosen` is true."""
         return self if all(chosen) else FileActions(self.kind, self.rows.filter(pa.array(chosen, pa.bool_())))
@@ -128,6 +133,11 @@ def from_column(kind: FileKind, column: pa.StructArray) -> FileActions:
     """From a checkpoint's column, of which fields may be missing, or be of wider or other forms of their types."""
     present = column.drop_null()
     return FileActions(kind, _conformed(present, kind.type))
+
+
+def together(actions: Sequence[FileActions]) -> FileActions:
+    """All of them, in order. Precondition: at least one, and all of one kind."""
+    return FileActions(actions[0].kind, pa.concat_arrays([each.rows for each in actions]))
 
 
 def removed_after(actions: FileActions, after_ms: int) -> FileActions:

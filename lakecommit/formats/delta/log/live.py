@@ -9,21 +9,20 @@ of which the keys are remembered.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lakecommit.errors import CorruptState
-from lakecommit.formats.delta.log.actions import lines_backwards
 from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_with_actions
 from lakecommit.formats.delta.log.checkpoint_rows import BATCH_ROWS, CheckpointRows
-from lakecommit.formats.delta.log.file_actions import FileActions, FileKind, from_dicts, key_of_action, removed_after
+from lakecommit.formats.delta.log.file_actions import FileActions, FileKind, from_dicts, removed_after, together
 from lakecommit.formats.delta.log.listing import LogStore, list_log, newest_commits
 from lakecommit.formats.delta.log.names import LogListing
 from lakecommit.formats.delta.log.other_actions import OtherActions
+from lakecommit.formats.delta.log.pieces import Piece, pieces_backwards
 from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS
 from lakecommit.storage.base import Found, ObjectInfo
 
@@ -127,17 +126,19 @@ class LiveFiles:
                 yield kept
 
     async def _read_tail(self) -> AsyncIterator[FileActions]:
-        gathered: dict[FileKind, list[Mapping[str, Any]]] = {kind: [] for kind in FileKind}
-        for window in _windows(self._log.tail):
+        gathered: dict[FileKind, list[FileActions]] = {kind: [] for kind in FileKind}
+        for window in windows(reversed(self._log.tail)):
             for info, body in zip(window, await self._bodies(window), strict=True):
-                for kind, action in self._newest_in(info, body):
-                    gathered[kind].append(action)
-                    if len(gathered[kind]) == BATCH_ROWS:
-                        yield self._batch(kind, gathered[kind])
-                        gathered[kind].clear()
-        for kind, actions in gathered.items():
+                for found in self._newest_in(info, body):
+                    gathered[found.kind].append(found)
+                    if sum(map(len, gathered[found.kind])) >= BATCH_ROWS:
+                        *whole, rest = together(gathered[found.kind]).cut(BATCH_ROWS)
+                        for batch in whole:
+                            yield batch
+                        gathered[found.kind] = [rest]
+        for actions in gathered.values():
             if actions:
-                yield self._batch(kind, actions)
+                yield together(actions)
 
     async def _bodies(self, window: Sequence[ObjectInfo]) -> list[bytes]:
         answers = await asyncio.gather(*(self._store.get(info.path) for info in window))
@@ -146,22 +147,28 @@ class LiveFiles:
                 raise _damaged(self._store, info.path, "was listed and is missing")
         return [answer.body for answer in answers if isinstance(answer, Found)]
 
-    def _newest_in(self, info: ObjectInfo, body: bytes) -> Iterator[tuple[FileKind, Mapping[str, Any]]]:
-        """The actions of one version that no later one has replaced, in the form in which they are passed on."""
+    def _newest_in(self, info: ObjectInfo, body: bytes) -> Iterator[FileActions]:
+        """The actions of one version that no later one has replaced, and that are passed on."""
         try:
-            for line in lines_backwards(body):
-                # `json.loads` of bytes guesses their encoding, which takes as long as half of the rest.
-                action = json.loads(line.decode())
-                if (value := action.get("add")) is not None:
-                    if self._said_add(key_of_action(value)):
-                        yield FileKind.ADD, value
-                elif (value := action.get("remove")) is not None:
-                    if self._said_remove(key_of_action(value)) and self._is_wanted(value):
-                        yield FileKind.REMOVE, value
-                else:
-                    self.others.take_older((action,))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            for piece in pieces_backwards(body):
+                self.others.take_older(reversed(piece.others))
+                yield from filter(len, self._newest_of(piece))
+        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
             raise _damaged(self._store, info.path, f"is damaged ({error})") from error
+
+    def _newest_of(self, piece: Piece) -> tuple[FileActions, FileActions]:
+        adds, removes = piece.adds.logical_files(), piece.removes.logical_files()
+        added, removed = [False] * len(adds), [False] * len(removes)
+        add, remove = len(adds), len(removes)
+        for kind in reversed(piece.kinds):
+            if kind is FileKind.ADD:
+                add -= 1
+                added[add] = self._said_add(adds[add])
+            else:
+                remove -= 1
+                removed[remove] = self._said_remove(removes[remove])
+        wanted = piece.removes.where(removed if self._removed_after_ms is not None else [False] * len(removes))
+        return piece.adds.where(added), removed_after(wanted, self._removed_after_ms or 0)
 
     def _said_add(self, key: str) -> bool:
         """Notes an `add`; whether it holds."""
@@ -177,9 +184,6 @@ class LiveFiles:
         self.counts.removed += 1
         return newer is None
 
-    def _is_wanted(self, remove: Mapping[str, Any]) -> bool:
-        return self._removed_after_ms is not None and int(remove.get("deletionTimestamp") or 0) > self._removed_after_ms
-
     def _of_base(self, found: FileActions) -> FileActions:
         """Those of the base of which the tail does not speak."""
         if found.kind is FileKind.REMOVE:
@@ -194,11 +198,19 @@ class LiveFiles:
             self.counts.added -= sum(newer is True for newer in said)
         return kept
 
-    def _batch(self, kind: FileKind, actions: Sequence[Mapping[str, Any]]) -> FileActions:
-        try:
-            return from_dicts(kind, actions)
-        except (pa.ArrowException, AttributeError) as error:
-            raise _damaged(self._store, "a version", f"has an action with values of another type ({error})") from error
+
+def windows(infos: Iterable[ObjectInfo]) -> Iterator[list[ObjectInfo]]:
+    """Versions in their order, as many as are read at a time."""
+    window: list[ObjectInfo] = []
+    for info in infos:
+        if window and (
+            len(window) == PARALLEL_COMMITS or sum(each.size_bytes for each in window) + info.size_bytes > WINDOW_BYTES
+        ):
+            yield window
+            window = []
+        window.append(info)
+    if window:
+        yield window
 
 
 class _Beginning:
@@ -254,20 +266,6 @@ def _tail(listing: LogListing, after: int, version: int) -> tuple[ObjectInfo, ..
     if [number for number, _ in found] != list(range(after + 1, version + 1)):
         return None
     return tuple(info for _, info in found)
-
-
-def _windows(tail: Sequence[ObjectInfo]) -> Iterator[list[ObjectInfo]]:
-    """The versions from the newest to the oldest, as many as are read at a time."""
-    window: list[ObjectInfo] = []
-    for info in reversed(tail):
-        if window and (
-            len(window) == PARALLEL_COMMITS or sum(each.size_bytes for each in window) + info.size_bytes > WINDOW_BYTES
-        ):
-            yield window
-            window = []
-        window.append(info)
-    if window:
-        yield window
 
 
 def _damaged(store: LogStore, what: str, problem: str) -> CorruptState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -36,6 +37,26 @@ class LogListing:
     commits: tuple[int, ...]
     checkpoints: tuple[CheckpointFiles, ...]
     commit_files: tuple[ObjectInfo, ...]
+
+    def up_to(self, version: int) -> LogListing:
+        """The same without what is later."""
+        count = bisect_right(self.commits, version)
+        checkpoints = tuple(each for each in self.checkpoints if each.version <= version)
+        return LogListing(self.commits[:count], checkpoints, self.commit_files[:count])
+
+    def readable_versions(self) -> tuple[int | None, int]:
+        """The first and the last version that the log leads to: the first is 0, or that of a checkpoint from which on
+        no version is missing; None where there is no such checkpoint."""
+        if not self.commits:
+            newest = self.checkpoints[0].version if self.checkpoints else -1
+            return (newest, newest) if self.checkpoints else (None, newest)
+        last = begins = self.commits[-1]
+        for version in reversed(self.commits[:-1]):
+            if version != begins - 1:
+                break
+            begins = version
+        checkpoints = [each.version for each in self.checkpoints if begins - 1 <= each.version <= last]
+        return (0 if begins == 0 else min(checkpoints, default=None)), last
 
 
 def commit_path(version: int) -> str:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from lakecommit.clock import Clock, Moment
-from lakecommit.errors import ContradictoryState, CorruptState
+from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput
 from lakecommit.formats.base import made_anew
 from lakecommit.formats.delta.log.actions import Actions, parse_lines
 from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_checkpoint
-from lakecommit.formats.delta.log.listing import LogStore, hinted_version, list_log_from
+from lakecommit.formats.delta.log.listing import LogStore, hinted_version, list_log, list_log_from, newest_commits
 from lakecommit.formats.delta.log.names import LogListing, commit_path
 from lakecommit.formats.delta.log.replay import LogReplay, digest_of
 from lakecommit.formats.delta.log.vacuums import both, committed_ms
@@ -44,6 +44,33 @@ async def open_table(store: LogStore, clock: Clock) -> DeltaState | None:
                 f"the log of {store.location} is damaged: {shifted}; restore the missing objects, or repair the table "
                 "with the tool that wrote it"
             ) from None
+
+
+async def open_at(store: LogStore, clock: Clock, version: int) -> DeltaState | None:
+    """The table as it was at `version`; None where there is no log.
+
+    Cost: as `open_table`, and a listing of the whole log where `version` is before its last checkpoint. Raises
+    `InvalidInput` where the log does not lead to it.
+    """
+    looked = Moment.of(clock)
+    listing = await newest_commits(store)
+    for again in (False, True):
+        try:
+            state = await _replay(store, listing.up_to(version), looked)
+        except _ShiftedError:
+            state = None
+        if state is not None and state.version == version:
+            return state
+        if not again:
+            listing = await list_log(store)
+    if not listing.commits and not listing.checkpoints:
+        return None
+    first, last = listing.readable_versions()
+    if first is None:
+        which = f"no version of {store.location} can be read: its log has neither version 0 nor a checkpoint"
+    else:
+        which = f"{store.location} has no version {version}: those from {first} to {last} can be read"
+    raise InvalidInput(which)
 
 
 async def look(store: LogStore, clock: Clock, state: DeltaState) -> DeltaState:
@@ -254,7 +281,8 @@ async def _replay_tail(
         answers = await asyncio.gather(*(store.get(commit_path(version)) for version in batch))
         for version, answer in zip(batch, answers, strict=True):
             if isinstance(answer, Found):
-                etag, digest = answer.etag, digest_of(answer.body)
+                if version == versions[-1]:
+                    etag, digest = answer.etag, digest_of(answer.body)
                 actions = parse_commit(version, answer.body)
                 replay.apply(actions if version > start else replace(actions, files=0))
                 since_ms = committed_ms(actions.commit_info) if version == versions[0] else since_ms

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakecommit.formats.delta.schema.rules import CURRENT_DEFAULT
-from lakecommit.formats.delta.schema.widening import may_become
 from lakecommit.formats.schema.fields import all_fields
 from lakecommit.formats.schema.fit import same_type
+from lakecommit.formats.schema.widening import may_become
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, UserDefined, describe
 
 

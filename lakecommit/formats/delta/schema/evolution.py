@@ -11,9 +11,9 @@ from typing import Any
 
 from lakecommit.errors import SchemaMismatch
 from lakecommit.formats.delta.schema.fit import table_schema
-from lakecommit.formats.delta.schema.widening import becomes_unasked
 from lakecommit.formats.schema.fields import leaf_types
 from lakecommit.formats.schema.fit import same_type
+from lakecommit.formats.schema.widening import becomes_unasked
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, UserDefined, describe
 
 _TYPE_CHANGES = "delta.typeChanges"

@@ -12,7 +12,6 @@ import pytest
 
 from lakecommit.errors import CorruptState
 from lakecommit.formats.delta.log import live
-from lakecommit.formats.delta.log.actions import lines_backwards
 from lakecommit.formats.delta.log.file_actions import ADD, REMOVE, FileKind
 from lakecommit.formats.delta.log.live import Counts, LiveFiles, log_at
 from tests.lake.stores import FakeStore
@@ -133,7 +132,7 @@ def test_versions_are_read_together_as_far_as_they_are_small(monkeypatch: pytest
     for version in range(1, 30):
         store.put_commit(version, txn("a", version), *(add(f"{version}-{n}") for n in range(20 if version == 7 else 0)))
     log = run(log_at(store, 29))
-    windows = list(live._windows(log.tail))
+    windows = list(live.windows(reversed(log.tail)))
     assert [info for window in windows for info in window] == list(reversed(log.tail))
     assert all(len(window) == 1 or sum(info.size_bytes for info in window) <= 1000 for window in windows)
     assert max(map(len, windows)) == live.PARALLEL_COMMITS
@@ -210,11 +209,6 @@ def test_only_the_columns_that_are_wanted_are_fetched() -> None:
     store = log_of(files)
     assert Found(store, 10).paths == ["a", "b"]
     assert store.bytes_read < 500_000
-
-
-def test_lines_backwards() -> None:
-    for body in (b"", b"\n", b"a", b"a\n", b"a\nb", b"a\n\n b \nc\n"):
-        assert list(lines_backwards(body)) == [line for line in body.splitlines() if line.strip()][::-1]
 
 
 def test_the_types_have_every_field_that_must_survive() -> None:
