@@ -120,6 +120,20 @@ class CommitFailed(LakecommitError):
     explained = True
 
 
+class VersionsGone(LakecommitError):
+    """Versions that a reader needs are no longer in the log, or files of them no longer in the store."""
+
+    entry = "versions-gone"
+    explained = True
+
+
+class LeaseLost(LakecommitError):
+    """A reader's lease holds no longer: files that it may still need are gone, or may be."""
+
+    entry = "lease-lost"
+    explained = True
+
+
 class StillPending(LakecommitError):
     """Sealed epochs are not committed yet; nothing is lost, and whoever comes next commits them."""
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from lakecommit.clock import Clock
 from lakecommit.committing.table import Outcome
-from lakecommit.formats.base import TableFormat
+from lakecommit.formats.table_format import TableFormat
 from lakecommit.listening.registry import Listeners
 from lakecommit.listening.table import Listening
 from lakecommit.model import Attempt, AttemptId, Epoch, QueryId, Report, TaskId
@@ -23,6 +23,7 @@ from lakecommit.progress.backlog import EpochOffsets
 from lakecommit.progress.cadence import Pace
 from lakecommit.progress.observer import Observer, Snapshot
 from lakecommit.progress.settings import TableSettings
+from lakecommit.releasing.log_cleaning import LogCleaner
 from lakecommit.releasing.query import QueryCleaner
 from lakecommit.service.table import ServedTable
 from lakecommit.storage.base import Found
@@ -140,6 +141,10 @@ class Lake:
 
     def format(self) -> TableFormat:
         return used().open(self.flaky, **self._parts())
+
+    def log_cleaner(self) -> LogCleaner:
+        """What keeps the log short."""
+        return LogCleaner(self.flaky, self.format(), **self._parts())
 
     def cleaner(self, query: QueryId = QUERY) -> QueryCleaner:
         return QueryCleaner(self.flaky, self.format(), query, self.clock)

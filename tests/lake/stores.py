@@ -165,7 +165,9 @@ class StampingStore(Around):
 
     async def list(self, prefix, *, start_after=None):
         async for page in self._store.list(prefix, start_after=start_after):
-            yield [replace(info, modified_ms=self._written[info.path]) for info in page]
+            # One that another process is about to hear of is there already, and was written just now.
+            now_ms = self._clock.wall_ms()
+            yield [replace(info, modified_ms=self._written.get(info.path, now_ms)) for info in page]
 
 
 class Gate(Around):
