@@ -19,6 +19,7 @@ from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, Lo
 from lakecommit.model import QueryId
 from lakecommit.progress.observer import BatchSnapshot, Observer, Snapshot
 from lakecommit.progress.settings import TableSettings
+from lakecommit.releasing.log_cleaning import LogCleaner
 
 LONGEST_TAIL_INTERVALS = 3
 LONGEST_TAIL_FILES = 50_000
@@ -68,12 +69,12 @@ def is_due(version: int, tail: LogTail, interval: int, begun: Begun | None) -> b
     return versions > LONGEST_TAIL_INTERVALS * interval or files > LONGEST_TAIL_FILES
 
 
-async def keep_up(table_format: Maintain, *, clean: bool, oldest_read: int | None = None) -> KeptUp:
+async def keep_up(log: LogCleaner, *, clean: bool) -> KeptUp:
     """Writes a checkpoint and, if asked to, cleans up the log behind one."""
-    made = await table_format.checkpoint()
+    made = await log.table_format.checkpoint()
     if not clean or isinstance(made, LeftToOthers):
         return KeptUp(made)
-    return KeptUp(made, await table_format.clean_log(oldest_read))
+    return KeptUp(made, await log.clean())
 
 
 class LogUpkeep(Observer):

@@ -25,6 +25,7 @@ from lakecommit.clock import SystemClock
 from lakecommit.errors import LakecommitError, StoreError
 from lakecommit.formats.registry import open_format
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned
+from lakecommit.releasing.log_cleaning import LogCleaner
 from lakecommit.releasing.upkeep import KeptUp, UpkeepFailed, keep_up
 from lakecommit.storage.location import open_store, parse_location
 
@@ -42,7 +43,6 @@ class Job:
     location: str
     table_format: str
     clean: bool
-    oldest_read: int | None = None
     # Instead of that, what the format has asked for.
     apart: Mapping[str, str] | None = None
     # Never shown: credentials are among them.
@@ -135,12 +135,15 @@ def _decode(answer: Mapping[str, Any]) -> KeptUp | UpkeepFailed:
 
 async def _do(job: Job) -> Mapping[str, Any]:
     store = open_store(job.location, job.store_options)
-    table_format = open_format(
-        job.table_format, store, clock=SystemClock(), new_id=lambda: str(uuid.uuid4()), random=random.random
-    )
+    clock, chance = SystemClock(), random.random
+    table_format = open_format(job.table_format, store, clock=clock, new_id=_new_id, random=chance)
     if job.apart is not None:
         return {"apart": await table_format.do_apart(job.apart)}
-    return asdict(await keep_up(table_format, clean=job.clean, oldest_read=job.oldest_read))
+    return asdict(await keep_up(LogCleaner(store, table_format, clock, _new_id, chance), clean=job.clean))
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
 
 
 def _end_with_the_other() -> None:

@@ -30,11 +30,11 @@ async def story(mode: str = "", at: int = -1) -> tuple[int, Lake]:
     for epoch in range(VERSIONS):
         await table.epoch(committer, epoch, [epoch])
         if epoch == VERSIONS // 2:
-            await keep_up(table.format(), clean=True)
+            await keep_up(table.log_cleaner(), clean=True)
             clock.shift_ms += 40 * DAY_MS
     fault = OneFault(mode, at)
     process = Process(store, fault)
-    whole = await until_it_dies(process, keep_up(Lake(clock, process).format(), clean=True))
+    whole = await until_it_dies(process, keep_up(Lake(clock, process).log_cleaner(), clean=True))
     assert whole or mode
     return fault.calls, table
 
@@ -47,7 +47,7 @@ async def seen(table: Lake) -> tuple[int, int, int]:
 
 async def check(table: Lake) -> None:
     assert await seen(table) == (VERSIONS, VERSIONS - 1, VERSIONS)
-    await keep_up(table.format(), clean=True)
+    await keep_up(table.log_cleaner(), clean=True)
     assert await seen(table) == (VERSIONS, VERSIONS - 1, VERSIONS)
     paths = sorted(path.removeprefix(LOG) for path in await table.paths(LOG.rstrip("/")))
     first = VERSIONS // 2 + 1

@@ -33,8 +33,13 @@ class CleanStore(LogStore, Delete, Protocol):
     """The verbs that cleaning up takes."""
 
 
-def expired(listing: LogListing, record: Record, now_ms: int) -> tuple[int | None, list[int]]:
-    """The compact that the log then begins with, None where nothing goes; and the numbers that go, lowest first."""
+def expired(
+    listing: LogListing, record: Record, now_ms: int, oldest_read: int | None = None
+) -> tuple[int | None, list[int]]:
+    """The compact that the log then begins with, None where nothing goes; and the numbers that go, lowest first.
+
+    `oldest_read` is a version that somebody reads: it begins with a compact, and all after that stay.
+    """
     if record.owner == BATCH:
         newest = sorted(listing.compacts)[-VERSIONS_KEPT:]
         young = [n for n, info in listing.compacts.items() if now_ms - info.modified_ms <= VERSIONS_KEPT_MS]
@@ -42,14 +47,16 @@ def expired(listing: LogListing, record: Record, now_ms: int) -> tuple[int | Non
     else:
         old = sorted(number for number, info in listing.compacts.items() if now_ms - info.modified_ms > KEPT_MS)
         boundary = old[-2] if len(old) > 1 else 0
+    if oldest_read is not None and oldest_read < boundary:
+        boundary = max((number for number in listing.compacts if number <= oldest_read), default=0)
     going = sorted(number for number in listing.numbers if number < boundary)
     return (boundary, going) if going else (None, [])
 
 
-async def clean(store: CleanStore, clock: Clock, record: Record) -> LogCleaned:
+async def clean(store: CleanStore, clock: Clock, record: Record, oldest_read: int | None = None) -> LogCleaned:
     """Deletes them in ascending order. Killed at any point, it leaves a log that reads."""
     listing = await list_log(store)
-    boundary, going = expired(listing, record, clock.wall_ms())
+    boundary, going = expired(listing, record, clock.wall_ms(), oldest_read)
     if boundary is None:
         return LogCleaned()
     if record.owner == BATCH:

@@ -174,7 +174,7 @@ def test_whoever_closes_the_table_does_not_wait_for_it(table):
 @pytest.mark.delta_log
 def test_a_checkpoint_and_a_clean_up(table):
     async def story():
-        committer = table.committer(keep_up=lambda clean: keep_up(table.format(), clean=clean))
+        committer = table.committer(keep_up=lambda clean: keep_up(table.log_cleaner(), clean=clean))
         await epochs(table, committer, range(7), EVERY_THIRD)
         await committer.settle_upkeep()
         opened = await table.format().open()
@@ -191,7 +191,7 @@ def test_nothing_is_cleaned_up_behind_what_is_left_to_others(table):
         committer = table.committer()
         settings = replace(SETTINGS, properties={"delta.checkpoint.writeStatsAsJson": "false"})
         await table.epoch(committer, 0, [1], settings=settings)
-        return await keep_up(table.format(), clean=True)
+        return await keep_up(table.log_cleaner(), clean=True)
 
     found = asyncio.run(story())
     assert isinstance(found.checkpoint, LeftToOthers) and found.cleaned is None

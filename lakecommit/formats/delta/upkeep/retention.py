@@ -9,6 +9,7 @@ from typing import Any
 
 from lakecommit.formats.delta.state import Metadata
 
+RETENTION_OF_FILES = "delta.deletedFileRetentionDuration"
 DAY_MS = 24 * 60 * 60 * 1000
 _PART = re.compile(r"(\d+)\s+(nanosecond|microsecond|millisecond|second|minute|hour|day|week)s?\s*", re.I)
 _DURATION = re.compile(rf"(?:interval\s+)?((?:{_PART.pattern})+)", re.I)
@@ -42,7 +43,7 @@ class Retention:
 
 def retention_of(metadata: Metadata) -> Retention:
     return Retention(
-        tombstones_ms=_duration(metadata, "delta.deletedFileRetentionDuration", 7 * DAY_MS),
+        tombstones_ms=_duration(metadata, RETENTION_OF_FILES, 7 * DAY_MS),
         marks_ms=_duration(metadata, "delta.setTransactionRetentionDuration", None),
         log_ms=_duration(metadata, "delta.logRetentionDuration", 30 * DAY_MS),
     )
