@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import click
 
 from lakecommit.options.declarations import STORE
+
+UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 T = TypeVar("T")
 Command = Callable[..., Any]
@@ -23,6 +26,20 @@ def _store_options(_: click.Context, __: click.Parameter, given: tuple[str, ...]
             raise click.BadParameter(f"number {number} is not of the form key=value")
         options[key.lower().removeprefix(STORE.prefix)] = value
     return options
+
+
+def age_ms(given: str) -> int:
+    """Raises `click.BadParameter` where it is no age."""
+    match = re.fullmatch(r"(\d{1,6})([mhd])", given.strip())
+    if match is None:
+        raise click.BadParameter("write a number with m, h or d, such as 90m, 24h or 7d")
+    return int(match[1]) * UNITS_MS[match[2]]
+
+
+def shown_age(age_ms: int) -> str:
+    """As it is given, in whole days, hours or minutes."""
+    unit = next(unit for unit in ("d", "h", "m") if age_ms % UNITS_MS[unit] == 0 or unit == "m")
+    return f"{age_ms // UNITS_MS[unit]}{unit}"
 
 
 def store_option(command: Command) -> Command:

@@ -6,8 +6,9 @@ import random
 import uuid
 
 from lakecommit.clock import Clock
-from lakecommit.formats.base import FormatStore, TableFormat, TableState
+from lakecommit.formats.base import FormatStore, TableState
 from lakecommit.formats.registry import format_at, format_named
+from lakecommit.formats.table_format import TableFormat
 
 
 def new_id() -> str:

@@ -16,7 +16,6 @@ from lakecommit.formats.base import (
     Conflict,
     FormatStore,
     Moved,
-    TableFormat,
     TableState,
     check_change,
     made_anew,
@@ -26,14 +25,18 @@ from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag, holdin
 from lakecommit.formats.files import CommittedFile, location_below
 from lakecommit.formats.history import Doubt, HistoryEntry
 from lakecommit.formats.plan import Check, WritePlan
+from lakecommit.formats.reading import MATCHED_BY, ReadFile, ReadPlan
+from lakecommit.formats.table_format import TableFormat
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId, own_mark_id
 from lakecommit.schema import Struct, parse, to_json
 from lakecommit.storage.base import Found, NotModified
 from lakecommit.storage.once import Mine, create_once
 
+from .vacuuming import TinyVacuum
 from .version import (
     LOG,
+    TinyChange,
     TinyEvolution,
     TinySelection,
     TinyState,
@@ -44,6 +47,7 @@ from .version import (
     kind_of,
     live_files,
     path_of,
+    read_file,
 )
 
 LOOK_AGAIN_MS = 10_000
@@ -55,7 +59,7 @@ def open_format(
     return TinyFormat(store, clock=clock, new_id=new_id, random=random)
 
 
-class TinyFormat:
+class TinyFormat(TinyVacuum):
     name = "tiny"
     mark_retention = "tiny.markRetention"
     one_epoch_a_version = False
@@ -261,6 +265,44 @@ class TinyFormat:
         live = live_files((await self._all())[: state.version + 1])
         yield [CommittedFile(location_below(self.location, path), size_bytes) for path, size_bytes in live.items()]
 
+    async def at(self, version: int | None = None) -> TinyState | None:
+        state = await self.open()
+        if version is None or state is None:
+            return state
+        if not 0 <= version <= state.version:
+            raise InvalidInput(f"{self.location} has no version {version}: those from 0 to {state.version} can be read")
+        first = await self._get(0)
+        assert first is not None
+        state = after(None, first.body, first.etag, Moment.of(self._clock))
+        while state.version < version:
+            newer = await self._next(state)
+            assert newer is not None
+            state = newer
+        return state
+
+    async def version_at(self, time_ms: int) -> int:
+        found = [number for number, said in enumerate(await self._all()) if said["at_ms"] <= time_ms]
+        if not found:
+            raise InvalidInput(f"no version of {self.location} is as old as that; ask for a later time")
+        return found[-1]
+
+    def read_plan(self, state: TableState) -> ReadPlan:
+        return ReadPlan(state.table_id, state.version, state.schema, state.partition_columns, {MATCHED_BY: "name"})
+
+    async def live(self, state: TableState) -> AsyncIterator[Sequence[ReadFile]]:
+        said = (await self._all())[: state.version + 1]
+        live = live_files(said)
+        added = {file["path"]: file for each in said for file in each.get("adds", ())}
+        yield [read_file(added[path]) for path in live]
+
+    async def changes(self, state: TableState) -> AsyncIterator[TinyChange]:
+        found = _tiny(state)
+        while (newer := await self._next(found)) is not None:
+            body = await self._get(newer.version)
+            assert body is not None
+            found = newer
+            yield TinyChange(found, json.loads(body.body))
+
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:
         return 0
 
@@ -269,6 +311,9 @@ class TinyFormat:
 
     async def checkpoint(self) -> Checkpointed | LeftToOthers:
         return LeftToOthers("the tiny format has no checkpoints")
+
+    async def log_keeps_files(self) -> bool:
+        return False
 
     async def survey_log(self, oldest_read: int | None = None) -> LogSurvey:
         state = await self.open()

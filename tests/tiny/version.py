@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lakecommit.clock import Moment
 from lakecommit.formats.change import Change, Held, Kind, RestsOn
 from lakecommit.formats.evidence import Vacuums
+from lakecommit.formats.reading import GoneFile, ReadFile
 from lakecommit.formats.upkeep import LogTail
+from lakecommit.formats.vacuuming import Named
 
 LOG = "_tiny_log"
 
@@ -70,6 +72,36 @@ class TinySelection:
 
 
 @dataclass(frozen=True, slots=True)
+class TinyChange:
+    state: TinyState
+    said: Mapping[str, Any]
+
+    @property
+    def version(self) -> int:
+        return self.state.version
+
+    @property
+    def committed_ms(self) -> int:
+        return int(self.said["at_ms"])
+
+    @property
+    def operation(self) -> str:
+        return str(self.said["kind"])
+
+    def adds(self) -> Iterator[tuple[ReadFile, bool]]:
+        return ((read_file(file), True) for file in self.said.get("adds", ()))
+
+    def removes(self) -> Iterator[GoneFile]:
+        return (GoneFile(path, "", True) for path in self.said.get("removes", ()))
+
+
+def read_file(added: Mapping[str, Any]) -> ReadFile:
+    """A file as a version has added it."""
+    names = ("path", "size_bytes", "partition_values", "rows", "stats")
+    return ReadFile(**{name: added[name] for name in names if name in added}, modified_ms=added["created_ms"])
+
+
+@dataclass(frozen=True, slots=True)
 class TinyEvolution:
     schema: str
 
@@ -82,6 +114,12 @@ def live_files(said: Sequence[Mapping[str, Any]]) -> dict[str, int]:
             live.pop(path, None)
         live.update({file["path"]: file["size_bytes"] for file in version.get("adds", ())})
     return live
+
+
+def named_in(said: Mapping[str, Any]) -> list[Named]:
+    """All files of a version, for a vacuum."""
+    gone = [Named(path, live=False) for path in said.get("removes", ())]
+    return [*gone, *(Named(file["path"], live=True, size_bytes=file["size_bytes"]) for file in said.get("adds", ()))]
 
 
 def path_of(version: int) -> str:

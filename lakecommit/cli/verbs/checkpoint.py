@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,10 +13,11 @@ from rich.console import Group, RenderableType
 from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.hints import hint
 from lakecommit.cli.output import show, size, table, text
-from lakecommit.cli.tables import table_at
+from lakecommit.cli.tables import new_id, table_at
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.upkeep import LeftToOthers, LogSurvey
+from lakecommit.releasing.log_cleaning import LogCleaner
 from lakecommit.releasing.upkeep import KeptUp, keep_up
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
@@ -125,8 +127,9 @@ async def checkpoint(store: Store, clock: Clock, *, apply: bool = False) -> Chec
     table_format = await table_at(store, clock)
     if await table_format.open() is None:
         raise InvalidInput(f"there is no table at {store.location}; check the location")
-    found = await table_format.survey_log()
-    return CheckpointOutput(store.location, found, await keep_up(table_format, clean=True) if apply else None)
+    log = LogCleaner(store, table_format, clock, new_id, random.random)
+    found = await log.survey()
+    return CheckpointOutput(store.location, found, await keep_up(log, clean=True) if apply else None)
 
 
 @click.command("checkpoint")
@@ -140,7 +143,8 @@ def command(location: str, apply: bool, store_options: Mapping[str, str], as_jso
     The log of a Parquet directory has compacts, which come with the commits: there it only deletes.
 
     Shows what there is and does it with --apply. A driver with lakecommit.register does both by itself. The table stays
-    as it is: only how fast it opens changes, and how far back its history goes, by its own properties.
+    as it is: only how fast it opens changes, and how far back its history goes, by its own properties. What a lease
+    keeps stays (lakecommit leases TABLE).
     """
     output = run(checkpoint(open_store(location, store_options), SystemClock(), apply=apply))
     show(output, as_json=as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 
-from lakecommit.cli.arguments import json_option, run, store_option
+from lakecommit.cli.arguments import UNITS_MS, age_ms, json_option, run, store_option
 from lakecommit.cli.hints import Hint, hint
 from lakecommit.cli.output import Indented, second, show, size, table, text
 from lakecommit.cli.progress import progress_bar
@@ -31,7 +30,6 @@ from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
 RELEASE_MINUTES = RELEASE_AGE_MS // 60_000
-_UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +152,13 @@ async def clean(
 
 
 def _age_ms(_: click.Context, __: click.Parameter, given: str) -> int:
-    match = re.fullmatch(r"(\d{1,6})([mhd])", given.strip())
-    if match is None:
-        raise click.BadParameter("write a number with m, h or d, such as 90m, 24h or 7d")
-    age_ms = int(match[1]) * _UNITS_MS[match[2]]
-    if age_ms < RELEASE_AGE_MS:
+    found_ms = age_ms(given)
+    if found_ms < RELEASE_AGE_MS:
         raise click.BadParameter(
             f"{given} is too short, write {RELEASE_MINUTES}m or more: an attempt may upload for "
             f"{RELEASE_MINUTES // 2} minutes, and what is not twice as old may still be in use"
         )
-    return age_ms
+    return found_ms
 
 
 @click.command("clean")
@@ -259,8 +254,8 @@ async def _stays(store: Store, state: TableState, found: QueryCleanUp, now_ms: i
 
 
 def _age(older_than_ms: int) -> str:
-    unit = "h" if older_than_ms % _UNITS_MS["h"] == 0 else "m"
-    return f"{older_than_ms // _UNITS_MS[unit]}{unit}"
+    unit = "h" if older_than_ms % UNITS_MS["h"] == 0 else "m"
+    return f"{older_than_ms // UNITS_MS[unit]}{unit}"
 
 
 async def _applied(cleaner: TableCleaner, clean_up: Survey, figures: QueryFigures) -> QueryFigures:

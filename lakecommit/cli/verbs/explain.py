@@ -18,6 +18,7 @@ from lakecommit.cli.arguments import json_option
 from lakecommit.cli.output import show, table
 from lakecommit.errors import InvalidInput
 from lakecommit.options.declarations import DECLARATIONS, PROCESS_DECLARATIONS
+from lakecommit.options.read_declarations import READ_DECLARATIONS, READING
 
 PAGE = "when-something-is-wrong.md"
 _HEADING = "## "
@@ -67,12 +68,15 @@ def entries() -> dict[str, Entry]:
 
 def options() -> dict[str, Entry]:
     """The declared options by name in lower case: Spark shows them like that."""
+    reading = [each for each in READ_DECLARATIONS if each.name in READING]
+    known = [(each, "") for each in (*DECLARATIONS, *PROCESS_DECLARATIONS)]
     return {
         each.name.lower(): Entry(
             each.name,
-            f"{each.help}\n\nfor: {each.applies.value}\nvalues: {each.values}\ndefault: {each.shown_default or 'none'}",
+            f"{each.help}\n\nfor: {each.applies.value}{reads}\nvalues: {each.values}\n"
+            f"default: {each.shown_default or 'none'}",
         )
-        for each in (*DECLARATIONS, *PROCESS_DECLARATIONS)
+        for each, reads in (*known, *((each, ", reading") for each in reading))
     }
 
 

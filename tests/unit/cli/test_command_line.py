@@ -31,8 +31,10 @@ def test_the_verbs_are_listed(invoke):
         "files",
         "history",
         "inspect",
+        "leases",
         "recover",
         "status",
+        "vacuum",
     ]
 
 

@@ -19,9 +19,10 @@ from lakecommit.cli.tables import table_at, title_of, version_of
 from lakecommit.cli.verbs.doctor.environment import Check, Verdict, environment_checks
 from lakecommit.clock import SystemClock
 from lakecommit.errors import LakecommitError
-from lakecommit.formats.base import TableFormat, TableState
+from lakecommit.formats.base import TableState
 from lakecommit.formats.plan import BATCH
 from lakecommit.formats.registry import format_named
+from lakecommit.formats.table_format import TableFormat
 from lakecommit.model import QueryId, is_batch
 from lakecommit.releasing.whole_table import DEAD_AFTER_MS
 from lakecommit.state.layout import ROOT, parse_manifest_path
