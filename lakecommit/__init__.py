@@ -11,6 +11,8 @@ from lakecommit.listening.partition_done import PartitionDone
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lakecommit.leases.reader import ReaderLease
+
 __version__ = "0.1.0"
 __all__ = [
     "CommitListener",
@@ -19,6 +21,7 @@ __all__ = [
     "__version__",
     "drain",
     "files",
+    "lease",
     "metrics",
     "register",
 ]
@@ -48,6 +51,7 @@ def drain(timeout: float = 60) -> None:
 def metrics() -> dict[str, dict[str, dict[str, object]]]:
     """What streams of this process have committed and what of them is pending, by table and query id.
 
+    Streams that read a table are there, too, as `reader-` and the lease that they hold.
     All queries that run are there, and of the others the hundred whose last snapshots are the newest.
     `lakecommit.observing.metrics.QueryMetrics` says what each figure means. Spark's own metrics have the sums over all
     queries that ever ran, as gauges that begin with `lakecommit.`.
@@ -67,3 +71,20 @@ def files(table: str, **store: str) -> list[str]:
     from lakecommit.observing.files import list_files  # noqa: PLC0415 (not all who register read)
 
     return list_files(table, store)
+
+
+def lease(table: str, version: int | None = None, ttl: str = "6h", *, holder: str = "", **store: str) -> ReaderLease:
+    """Keeps lakecommit's vacuum from deleting what a version of the table needs, while somebody reads it.
+
+        with lakecommit.lease("s3://bucket/table") as lease:
+            rows = DeltaTable(lease.location, version=lease.version).to_pyarrow_table()
+            lease.check()
+
+    `version` is the newest one where it is None. The lease is renewed while the block lasts, and is over at its end; a
+    process that dies keeps the files for `ttl` more. `holder` is what people are shown. `store` are options of the
+    object store, as in `store.region`. Raises `lakecommit.errors.LeaseLost`, from `lease.check()` and at the end of the
+    block, where it did not hold; docs/leases.md has an example for each of several readers.
+    """
+    from lakecommit.leases.reader import ReaderLease  # noqa: PLC0415 (not all who register read)
+
+    return ReaderLease(table, version, ttl, holder or "lakecommit.lease", store)

@@ -19,6 +19,7 @@ from lakecommit.service.dispatch import Facts
 from lakecommit.service.wire import Request, Verb
 from lakecommit.spark_ext.offsets import entries, epoch_offsets
 from lakecommit.spark_ext.plans import batch_reads, stream_reads
+from lakecommit.spark_ext.tables_by_name import location_of
 from lakecommit.state.codec import decode_report
 from lakecommit.storage import hadoop
 
@@ -121,7 +122,11 @@ class SparkSessions:
         return offsets
 
     def _locations_read(self, spark: SparkSession, query: QueryId | None, request: Request) -> Sequence[str] | None:
-        """What a write that is committed reads. A query has one plan for all of a run, so it is asked for once."""
+        """What a write that is committed reads, or the table that a read names. A query has one plan for all of a run,
+        so it is asked for once."""
+        if request.verb is Verb.SETTINGS:
+            name = None if "path" in request.options else request.options.get("table")
+            return None if name is None else [self._jvm.submit(location_of, spark, name).result()]
         if request.verb is Verb.COMMIT_BATCH and request.execution:
             return self._jvm.submit(batch_reads, spark, request.execution).result()
         if query is None:

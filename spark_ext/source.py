@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -11,19 +13,27 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from lakecommit.errors import InvalidInput
+from lakecommit.reading.batch import Pinned
 from lakecommit.spark_ext.failures import sentence_first
+from lakecommit.spark_ext.readers import BatchReader, pinned_for, pinned_schema, read_options
+from lakecommit.spark_ext.stream_reader import StreamReader
 from lakecommit.spark_ext.writers import BatchWriter, StreamWriter
 
 
 class LakecommitDataSource(DataSource):
-    """Writes tables, as a batch or as a stream.
+    """Writes tables, as a batch or as a stream, and reads them.
 
     Spark builds it anew in each planning worker. The workers that commit a stream's epochs, or abort them, get one that
     was pickled: that is how they are told apart, since Spark asks both for a stream writer.
     """
 
     _pickled = False
+    _pinned: Pinned | None = None
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        # Pickled with it: all that is derived from one `load()` has it.
+        self._frame = uuid.uuid4().hex
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_pickled": True}
@@ -34,15 +44,19 @@ class LakecommitDataSource(DataSource):
 
     @sentence_first("opening a table")
     def schema(self) -> StructType:
-        raise _cannot_read()
+        """Pins the version that a batch read is of: Spark keeps what is pickled after this."""
+        self._pinned, schema = pinned_schema(read_options(self.options, streaming=None))
+        return schema
 
     @sentence_first("opening a table")
     def reader(self, schema: StructType) -> DataSourceReader:
-        raise _cannot_read()
+        options = read_options(self.options, streaming=False)
+        return BatchReader(options, self._pinned or pinned_for(options, self._frame), schema)
 
     @sentence_first("opening a table")
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
-        raise _cannot_read()
+        # The columns of a schema that was given were chosen: others may come, and are not missed.
+        return StreamReader(self.options, schema.json(), chosen=self._pinned is None)
 
     @sentence_first("planning a write")
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -51,10 +65,3 @@ class LakecommitDataSource(DataSource):
     @sentence_first("planning a write")
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 (Spark's name)
         return StreamWriter(dict(self.options), schema.json(), complete=overwrite, plans=not self._pickled)
-
-
-def _cannot_read() -> InvalidInput:
-    return InvalidInput(
-        'format("lakecommit") writes tables and does not read them; read the same location with format("delta"), and '
-        "in SQL create tables USING delta"
-    )

@@ -21,18 +21,22 @@ _EXPECTED = {
 }
 
 
-def sql_session(get: Callable[[str], str | None], *, evaluates: bool) -> Session:
+def sql_session(
+    get: Callable[[str], str | None],
+    *,
+    evaluates: bool,
+    what: str = "the table has constraints, generated columns or defaults",
+) -> Session:
     """`get` gives what the session sets, None for what it leaves at Spark's default.
 
     That default of the time zone is the driver's own, which a task is not told: it comes with the rows. With
-    `evaluates`, raises `UnsupportedTable` for a setting with which expressions mean something else.
+    `evaluates`, raises `UnsupportedTable` for a setting with which expressions mean something else; `what` has them.
     """
     for name, expected in _EXPECTED.items():
         value = get(name) if evaluates else None
         if value is not None and value.lower() != expected:
             raise UnsupportedTable(
-                f"the table has constraints, generated columns or defaults, which are not evaluated here with "
-                f"{name}={value}; set it to {expected}, or use delta-spark"
+                f"{what}, which is not evaluated here with {name}={value}; set it to {expected}, or use delta-spark"
             )
     # As Spark has it where nobody says otherwise.
     ansi = get("spark.sql.ansi.enabled") or os.environ.get("SPARK_ANSI_SQL_MODE") or "true"

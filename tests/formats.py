@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from lakecommit.formats.base import TableFormat
 from lakecommit.formats.change import Kind
 from lakecommit.formats.delta.table import DeltaFormat
+from lakecommit.formats.table_format import TableFormat
 from tests.tiny import version as tiny
 from tests.tiny.table import TinyFormat
 

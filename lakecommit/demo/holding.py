@@ -7,9 +7,10 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from lakecommit.formats.base import Committed, Conflict, Moved, TableFormat, TableState
+from lakecommit.formats.base import Committed, Conflict, Moved, TableState
 from lakecommit.formats.change import Change
 from lakecommit.formats.registry import open_format
+from lakecommit.formats.table_format import TableFormat
 from lakecommit.model import OWN_MARK_PREFIX
 from lakecommit.service import dispatch as committers
 

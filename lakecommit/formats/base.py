@@ -366,6 +366,9 @@ class Maintain(Located, Protocol):
     def cleaned_daily(self) -> bool:
         """Whether it is enough to clean the log up once a day, and not with each upkeep."""
 
+    async def log_keeps_files(self) -> bool:
+        """Whether data files stay for as long as the log names them, so that its clean-up deletes some."""
+
     async def checkpoint(self) -> Checkpointed | LeftToOthers:
         """Writes a checkpoint of the newest version, whole or not at all; safe beside anybody who does the same.
 
@@ -378,18 +381,11 @@ class Maintain(Located, Protocol):
 
     async def clean_log(self, oldest_read: int | None = None) -> LogCleaned:
         """Deletes what of the log has expired, by the rules that the table sets, and is covered by a checkpoint which
-        was read back before. `oldest_read` is a version that somebody still reads: what it takes stays.
+        was read back before. `oldest_read` is a version that somebody still reads: what it takes stays, and so does
+        what later versions take.
 
         Killed at any point, it leaves a log that reads.
         """
-
-
-class TableFormat(Open, PlanWrite, Commit, Testify, Describe, ReadFiles, Sweep, Maintain, Protocol):
-    """All verbs together, for code that assembles the parts. A function asks for just the verbs that it uses."""
-
-    @property
-    def name(self) -> str:
-        """The one that `tableFormat` takes."""
 
 
 class FormatStore(Create, Put, Get, GetRange, List, Delete, Protocol):

@@ -10,8 +10,9 @@ from functools import cache
 from importlib import import_module
 
 from lakecommit.clock import Clock
-from lakecommit.formats.base import FormatStore, TableFormat
+from lakecommit.formats.base import FormatStore
 from lakecommit.formats.settings import FormatSettings
+from lakecommit.formats.table_format import TableFormat
 from lakecommit.storage.base import List
 
 _PACKAGES: dict[str, str] = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from lakecommit.clock import SystemClock
+from lakecommit.concurrency.threads import run_in_thread
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import Open, ReadFiles, TableState
 from lakecommit.formats.files import CommittedFile
@@ -30,7 +29,7 @@ async def open_for_files(table_format: OpenAndRead) -> tuple[TableState, AsyncIt
 
 
 def list_files(location: str, store_options: Mapping[str, str]) -> list[str]:
-    """The locations of all of them. In a thread of its own, since the caller may be in a loop, as notebooks are."""
+    """The locations of all of them. The caller may be in a loop, as notebooks are."""
     store = open_store(location, store_options)
 
     async def gathered() -> list[str]:
@@ -40,5 +39,4 @@ def list_files(location: str, store_options: Mapping[str, str]) -> list[str]:
         _, pages = await open_for_files(table_format)
         return [file.location async for page in pages for file in page]
 
-    with ThreadPoolExecutor(1, "lakecommit-files") as thread:
-        return thread.submit(asyncio.run, gathered()).result()
+    return run_in_thread(gathered())

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from lakecommit.clock import Clock, Moment
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import ContradictoryState, InvalidInput
-from lakecommit.formats.base import TableFormat, TableState, marks_of
+from lakecommit.formats.base import TableState, marks_of
+from lakecommit.formats.table_format import TableFormat
 from lakecommit.model import Epoch, QueryId, Seal, own_mark_id
 from lakecommit.observing.status import QueryStatus, read_seals, snapshot_ms_of, status_of
 from lakecommit.state.stored import ReadState, list_epochs_after, stored_queries

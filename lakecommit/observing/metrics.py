@@ -15,6 +15,7 @@ from functools import partial
 from lakecommit.formats.base import TableState
 from lakecommit.listening.table import ListenerStatus
 from lakecommit.model import QueryId, Totals
+from lakecommit.observing.readers import Readers
 from lakecommit.progress.observer import BatchSnapshot, Observer, Snapshot
 from lakecommit.watermark import as_text
 
@@ -116,6 +117,7 @@ class Metrics:
         self._told = told
         self._listeners = listeners
         self._lock = threading.Lock()
+        self.readers = Readers()
         # Whose last snapshot is the oldest comes first.
         self._queries: dict[tuple[str, QueryId], QueryMetrics] = {}
         self._all = QueryMetrics()
@@ -147,7 +149,7 @@ class Metrics:
                 del self._queries[key]
 
     def read(self) -> dict[str, dict[str, dict[str, object]]]:
-        """By table and query."""
+        """By table and query; streams that read a table by their leases."""
         pending = self._pending()
         with self._lock:
             counted = dict(self._queries)
@@ -161,6 +163,8 @@ class Metrics:
             for query in {each.query for each in standings}:
                 of_query = found.setdefault(location, {}).setdefault(query, asdict(QueryMetrics()))
                 of_query["listeners"] = {each.name: each.as_metrics() for each in standings if each.query == query}
+        for location, figures in self.readers.read().items():
+            found.setdefault(location, {}).update(figures)
         return found
 
     def _sum(self) -> QueryMetrics:

@@ -347,7 +347,6 @@ STORE = Prefixed(
 )
 
 _OVERWRITING = "what a write replaces is chosen by replaceWhere, or by partitionOverwriteMode=dynamic; leave it out"
-_READING = "it is for reading, and lakecommit only writes; leave it out"
 
 # Names that Delta or a later lakecommit knows, and what to do instead.
 LATER: Mapping[str, str] = {
@@ -360,15 +359,6 @@ LATER: Mapping[str, str] = {
     ),
     "autoCompact": "run OPTIMIZE with delta-spark instead, and leave it out or set it to false",
     "clusterBy": "create the table with its clustering columns first",
-    "leaseTtl": "leave it out",
-    **dict.fromkeys(
-        (
-            *("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp", "versionAsOf"),
-            *("timestampAsOf", "maxFilesPerTrigger", "maxBytesPerTrigger", "ignoreDeletes", "ignoreChanges"),
-            *("skipChangeCommits", "readChangeFeed", "failOnDataLoss", "schemaTrackingLocation", "excludeRegex"),
-        ),
-        _READING,
-    ),
 }
 
 # Values of these that say what happens anyway.

@@ -8,17 +8,19 @@ from lakecommit.formats import registry
 from lakecommit.options.declarations import LATER, SESSION_PREFIX, STORE, Options, ProcessOptions
 from lakecommit.options.declaring import Applies, declarations_of
 from lakecommit.options.process import variable_of
+from lakecommit.options.read_declarations import LATER_READING, READ_DECLARATIONS
 
 
 def markdown(*kinds: type[object]) -> str:
     """The page of the options that `kinds` declare: without any, of all there are."""
-    return "\n".join([*_HEAD, *_rows(kinds or (Options, ProcessOptions)), *_tail(), ""])
+    return "\n".join([*_HEAD, *_rows(kinds or (Options, ProcessOptions)), *_tail(), *_reading(), ""])
 
 
 _HEAD = (
     "# Options",
     "",
-    "Written by `make docs` from the declarations in `lakecommit/options/declarations.py`.",
+    "Written by `make docs` from the declarations in `lakecommit/options/declarations.py`, and for reading in",
+    "`lakecommit/options/read_declarations.py`. The first table is for writing; [reading](#reading) has its own.",
     "",
     "| option | for | default | values | meaning |",
     "| --- | --- | --- | --- | --- |",
@@ -32,6 +34,20 @@ def _rows(kinds: Iterable[type[object]]) -> Iterable[str]:
     for table_format in map(registry.format_named, registry.NAMES):
         name, values = f"{table_format.property_prefix}<property>", f"as in {table_format.title}"
         yield _row(name, Applies.BOTH, "", values, "Table properties, for a table that this write creates.")
+
+
+def _reading() -> Iterable[str]:
+    """Those that a write has, too, mean the same there."""
+    yield from ("", "## Reading", "", *_HEAD[-2:])
+    for each in READ_DECLARATIONS:
+        yield _row(each.name, each.applies, each.shown_default, each.values, each.help)
+    yield from (
+        "",
+        f"`{STORE.prefix}<{STORE.key}>` is as for writes, and `{SESSION_PREFIX}<option>` sets a default here, too. An",
+        "option that is only for writing is refused in a read, and the other way round. Refused by name: "
+        + ", ".join(f"`{name}`" for name in LATER_READING)
+        + ".",
+    )
 
 
 def _row(name: str, applies: Applies, default: str, values: str, meaning: str) -> str:

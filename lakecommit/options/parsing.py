@@ -5,25 +5,23 @@ Spark hands over names in lower case, so they are matched without regard to case
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
 from lakecommit.errors import InvalidInput
 from lakecommit.formats import registry
 from lakecommit.formats.plan import TableOption
 from lakecommit.formats.settings import FormatSettings
-from lakecommit.options.declarations import HARMLESS, LATER, PROCESS_DECLARATIONS, SESSION_PREFIX, SPARK, STORE, Options
-from lakecommit.options.declaring import Applies, Declaration, declarations_of
+from lakecommit.options.declarations import HARMLESS, LATER, SESSION_PREFIX, Options
+from lakecommit.options.declaring import Declaration, declarations_of
 from lakecommit.options.process import not_of_a_write
-from lakecommit.storage import hadoop
-from lakecommit.storage.location import parse_location
+from lakecommit.options.read_declarations import READING
+from lakecommit.options.sorting import NAMING, applies, of_hadoop, sorted_out, values_of
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
-_Declared = Mapping[str, Declaration]
-# What says which table is written to.
-_NAMING = frozenset({"path", "table"})
+# Known to whoever reads, or to Delta or a later lakecommit.
+_OTHERS = (*LATER, *READING)
 
 
 def parse_options(
@@ -55,33 +53,35 @@ def parse(
     """The same for whatever options `kind` declares."""
     declared = {each.name: each for each in declarations_of(kind)}
     session = defaults or {}
-    given = _sorted_out(raw, declared, "")
+    given = sorted_out(raw, declared, "", _OTHERS)
     ours = {key: text for key, text in session.items() if not any(key in each.session_settings for each in _formats())}
-    preset = _sorted_out(ours, declared, SESSION_PREFIX)
-    for name in _NAMING & preset.own.keys():
+    preset = sorted_out(ours, declared, SESSION_PREFIX, _OTHERS)
+    for name in NAMING & preset.own.keys():
         raise InvalidInput(f"{SESSION_PREFIX}{name} would send every write to one table; unset it and name the table")
     for name in given.process:
         raise not_of_a_write(name)
     for name in given.own:
-        if not _applies(declared[name], streaming):
+        if not applies(declared[name], streaming):
             raise InvalidInput(
                 f"option {name} is for batch writes, and a stream keeps its progress under its query id; leave it out"
                 if streaming
                 else f"option {name} is for streams; leave it out of a batch write"
             )
-    texts = {name: text for name, text in preset.own.items() if _applies(declared[name], streaming)}
+    texts = {name: text for name, text in preset.own.items() if applies(declared[name], streaming)}
     asked = {each.name: each for each in table}
     for name in asked.keys() & declared.keys() - given.own.keys():
         _check_asked(declared[name], asked[name])
         texts[name] = asked[name].value
     texts |= given.own
-    values = _values(declared, texts)
+    values = values_of(declared, texts)
     if "table" in texts and "path" not in texts:
         raise InvalidInput(
             "option table is the name of a table, and only a registered session knows where that is; call "
             "lakecommit.register(spark) first, or give the table's location"
         )
-    _refuse_later(given.later, preset.later, asked)
+    for name in READING & given.others.keys():
+        raise InvalidInput(f"option {name} is for reading; leave it out of a write")
+    _refuse_later(given.others, preset.others, asked)
     for each in declared.values():
         if each.missing is not None and each.name not in texts:
             raise InvalidInput(each.missing)
@@ -89,12 +89,12 @@ def parse(
     options = kind(
         **values,
         table_properties=preset.properties | given.properties,
-        store_options=_of_hadoop(preset.hadoop | given.hadoop, values["path"], store) | store,
+        store_options=of_hadoop(preset.hadoop | given.hadoop, values["path"], store) | store,
     )
     table_format = registry.format_named(options.table_format)
     _refuse_of_others(given.own, options.table_format)
     if not streaming and texts.keys().isdisjoint(table_format.session_settings.values()):
-        options = replace(options, **_values(declared, _set_in(session, table_format)))
+        options = replace(options, **values_of(declared, _set_in(session, table_format)))
     _refuse_contradictions(options, given.own)
     # What the session says of tables of other formats is passed over, what the write says is not.
     others = {key for key in preset.properties if not _is_property(key, table_format)} - given.properties.keys()
@@ -109,61 +109,6 @@ def txn_options(options: Options) -> dict[str, str]:
     if options.txn_app_id is None:
         return {}
     return {"txnAppId": options.txn_app_id, "txnVersion": str(options.txn_version)}
-
-
-@dataclass(slots=True)
-class _Sorted:
-    """Options by kind: declared ones under their declared names, the others without their prefix and in lower case."""
-
-    own: dict[str, str] = field(default_factory=dict)
-    process: dict[str, str] = field(default_factory=dict)
-    store: dict[str, str] = field(default_factory=dict)
-    properties: dict[str, str] = field(default_factory=dict)
-    later: dict[str, str] = field(default_factory=dict)
-    hadoop: dict[str, str] = field(default_factory=dict)
-
-
-def _sorted_out(raw: Mapping[str, str], declared: _Declared, prefix: str) -> _Sorted:
-    """`prefix` is what the user wrote before the name, for messages."""
-    found = _Sorted()
-    seen: dict[str, str] = {}
-    own = {name.lower(): name for name in declared}
-    for given, text in raw.items():
-        key = given.lower()
-        if seen.setdefault(key, text) != text:
-            raise InvalidInput(f"option {prefix}{given} is given twice, with different values; leave one out")
-        if key.startswith(STORE.prefix) and key != STORE.prefix:
-            found.store[key.removeprefix(STORE.prefix)] = text
-        elif any(key.startswith(each) and key != each for each in _property_prefixes()):
-            found.properties[key] = text
-        elif key in own:
-            found.own[own[key]] = text
-        elif key in _PROCESS_BY_LOWER:
-            found.process[_PROCESS_BY_LOWER[key]] = text
-        elif key in _LATER_BY_LOWER:
-            found.later[_LATER_BY_LOWER[key]] = text
-        elif hadoop.counts(key):
-            found.hadoop[key] = text
-        elif key.startswith("fs."):
-            raise hadoop.refusal(key)
-        elif key.startswith("parquet."):
-            raise InvalidInput(f"option {prefix}{key} is a setting of Spark's Parquet writer; {_parquet(key)}")
-        elif key not in _SPARK_BY_LOWER:
-            raise _unknown(given, own, prefix)
-    return found
-
-
-def _of_hadoop(settings: Mapping[str, str], path: str, store: Mapping[str, str]) -> dict[str, str]:
-    if not settings:
-        return {}
-    location, bucket, _ = parse_location(path)
-    return hadoop.s3_options(settings, bucket, store) if location == "s3" else {}
-
-
-def _parquet(key: str) -> str:
-    if key == "parquet.compression":
-        return "use the option compression instead"
-    return "leave it out: targetFileSize, maxRecordsPerFile and compression are what can be set of files"
 
 
 def _check_asked(declared: Declaration, asked: TableOption) -> None:
@@ -215,18 +160,6 @@ def _set_in(session: Mapping[str, str], table_format: FormatSettings) -> dict[st
     return {settings[key]: session[key] for key in found}
 
 
-def _values(declared: _Declared, texts: Mapping[str, str]) -> dict[str, Any]:
-    """By attribute, in the order of the declarations."""
-    return {each.attribute: _value(each, texts[each.name]) for each in declared.values() if each.name in texts}
-
-
-def _value(declared: Declaration, text: str) -> Any:
-    try:
-        return declared.read(text)
-    except ValueError:
-        raise InvalidInput(f"option {declared.name} is {text[:100]!r}, but has to be {declared.values}") from None
-
-
 def _refuse_contradictions(options: Options, given: Mapping[str, str]) -> None:
     if (options.txn_app_id is None) != (options.txn_version is None):
         missing = "txnAppId" if options.txn_app_id is None else "txnVersion"
@@ -246,32 +179,9 @@ def _refuse_contradictions(options: Options, given: Mapping[str, str]) -> None:
         )
 
 
-def _unknown(given: str, own: Mapping[str, str], prefix: str) -> InvalidInput:
-    known = {**own, **_PROCESS_BY_LOWER, **_LATER_BY_LOWER, **_SPARK_BY_LOWER}
-    near = difflib.get_close_matches(given.lower(), known, n=1, cutoff=0.6)
-    if near:
-        return InvalidInput(f"option {prefix}{given} is unknown; did you mean {prefix}{known[near[0]]}?")
-    names = ", ".join((*own.values(), f"{STORE.prefix}<{STORE.key}>"))
-    properties = ", ".join(f"{each}<property>" for each in _property_prefixes())
-    return InvalidInput(f"option {prefix}{given} is unknown; there are {names} and {properties}")
-
-
-def _applies(declared: Declaration, streaming: bool) -> bool:
-    return declared.applies in (Applies.BOTH, Applies.STREAM if streaming else Applies.BATCH)
-
-
 def _formats() -> list[FormatSettings]:
     return [registry.format_named(name) for name in registry.NAMES]
 
 
 def _is_property(key: str, table_format: FormatSettings) -> bool:
     return bool(table_format.property_prefix) and key.startswith(table_format.property_prefix)
-
-
-def _property_prefixes() -> list[str]:
-    return [each.property_prefix for each in _formats() if each.property_prefix]
-
-
-_PROCESS_BY_LOWER = {each.name.lower(): each.name for each in PROCESS_DECLARATIONS}
-_LATER_BY_LOWER = {name.lower(): name for name in LATER}
-_SPARK_BY_LOWER = {name.lower(): name for name in SPARK}

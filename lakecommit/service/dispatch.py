@@ -45,6 +45,8 @@ from lakecommit.storage.location import is_apart, open_store
 
 # Of how many runs it is known that they have ended while a last request of theirs is under way.
 ENDED_KNOWN = 100
+# Of how many frames with a schema that was given the version of their first action is remembered.
+FRAMES_KNOWN = 10_000
 # An inline committer reads every pending seal again for each epoch, so it lets few of them gather.
 INLINE_EMPTY_EPOCHS = 16
 
@@ -126,17 +128,36 @@ class Committers:
         self._open_at = open_at
         self._listeners = Listeners()
         self._ended: deque[QueryId] = deque(maxlen=ENDED_KNOWN)
+        self._frames: dict[str, int] = {}
         self._tables = ServedTables(self._clock, self._new_table, self._new_listening)
 
     async def answer(self, request: Request, facts: Facts) -> Answer:
         """Does what `request` asks. Raises what goes wrong; nothing of it is remembered."""
         self._tell_unheeded(facts.defaults)
+        if request.verb is Verb.FIGURES:
+            self._reader_told(request.options)
+            return Answer()
+        if request.verb is Verb.SETTINGS:
+            return self._settings(request, facts)
         options = _parsed(request, facts)
         with self.using(options) as committer:
             try:
                 return await self._answer(committer, request, facts, options)
             finally:
                 self._end_late(committer)
+
+    def _settings(self, request: Request, facts: Facts) -> Answer:
+        """For whoever reads: a frame keeps the first version that it was read at."""
+        version = request.read_version
+        if request.query and version is not None:
+            version = self._frames.setdefault(request.query, version)
+            while len(self._frames) > FRAMES_KNOWN:
+                del self._frames[next(iter(self._frames))]
+        return Answer(defaults=facts.defaults, plan=next(iter(facts.reads or ()), ""), version=version)
+
+    def _reader_told(self, said: Mapping[str, str]) -> None:
+        figures = {key: int(value) for key, value in said.items() if key not in ("path", "lease")}
+        self.metrics.readers.told(said["path"], said["lease"], figures)
 
     async def _answer(self, committer: ServedTable, request: Request, facts: Facts, options: Options) -> Answer:
         settings = replace(
@@ -188,7 +209,7 @@ class Committers:
                     QueryId(request.query), _reports(request), schema=request.schema, settings=settings, txn=txn
                 )
                 return Answer(version=version)
-            case Verb.ABORT_BATCH:
+            case Verb.ABORT_BATCH | Verb.SETTINGS | Verb.FIGURES:
                 await committer.abort_batch(QueryId(request.query), _reports(request))
                 return Answer()
 

@@ -15,6 +15,8 @@ class Verb(Enum):
     COMMIT_EPOCH = "commit_epoch"
     COMMIT_BATCH = "commit_batch"
     ABORT_BATCH = "abort_batch"
+    SETTINGS = "settings"
+    FIGURES = "figures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`plan` and `done` answer a plan. `version` is the table's: the one that a batch write rests on, or its own.
-    `defaults` are options that the session sets."""
+    `defaults` are options that the session sets. Of settings, which whoever reads asks for, `plan` is the location of
+    the table that the request names, if the session's catalog has to be asked for it."""
 
     plan: str = ""
     done: Mapping[str, int] = field(default_factory=dict)

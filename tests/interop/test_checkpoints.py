@@ -146,6 +146,8 @@ def test_checkpoints_in_several_parts_and_with_sidecars(spark: SparkSession, tmp
     assert contents(spark, tmp_path) == sorted([*rows, repr((7, "7"))])
 
 
+# Its parts: test_opened_from_a_checkpoint_by_delta_spark, tests/unit/formats/delta/test_log_cleaning.py.
+@pytest.mark.soak
 def test_what_delta_spark_writes_is_cleaned_up_and_opened_by_it(spark: SparkSession, tmp_path: Path) -> None:
     case = Case(("v2Checkpoint",), "'delta.checkpointPolicy'='v2', 'delta.checkpointInterval'='3'")
     make(spark, tmp_path, case, [])

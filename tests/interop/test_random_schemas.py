@@ -66,6 +66,7 @@ def test_both_readers_get_what_was_written(spark: SparkSession, tmp_path: Path, 
     # A full scan, which says of each row what is true of it as well.
     scanned = table.selectExpr("*", *(f"{condition} as `{n} ?`" for n, condition in enumerate(asked))).toArrow()
     assert table.schema == spark_schema(drawn.schema)
+    assert differences([spark.read.format("lakecommit").load(str(ours)).toArrow()], drawn, rows) == []
     assert differences([scanned.select(table.columns)], drawn, rows) == []
     assert lost_and_added(table, asked, scanned) == ([], [])
 
@@ -81,7 +82,8 @@ def test_both_readers_get_what_was_written(spark: SparkSession, tmp_path: Path, 
     assert differences(read_by_deltalake(theirs, drawn.required), drawn, every_row) == []
     table = spark.read.format("delta").load(str(theirs))
     assert table.schema == spark_schema(drawn.required)
-    assert differences([table.toArrow()], drawn, every_row) == []
+    read = (table, spark.read.format("lakecommit").load(str(theirs)))
+    assert differences([each.toArrow() for each in read], drawn, every_row) == []
 
 
 def conditions(rng: random.Random, drawn: RandomTable) -> list[str]:

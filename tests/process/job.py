@@ -1,4 +1,4 @@
-"""What a driver process is told to do: one stream of files into one table."""
+"""What a driver process is told to do: one stream of files, or of a table, into one table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Job:
     """Each file of `source` is an epoch. With `hosts` the tasks run in executors of their own, one on each host.
 
     Without `partitions` each task reads a part of the input itself, and there is no shuffle. With `complete` each epoch
-    replaces the table with all rows so far.
+    replaces the table with all rows so far. With `reading`, the options of a stream from a table, `source` is one.
     """
 
     source: str
@@ -24,6 +24,7 @@ class Job:
     hosts: tuple[str, ...] = ()
     schema: str = "id long, text string"
     complete: bool = False
+    reading: dict[str, str] | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

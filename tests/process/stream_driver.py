@@ -17,7 +17,7 @@ import sys
 import threading
 import traceback
 
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import lakecommit
@@ -90,11 +90,18 @@ def end_with_the_test() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def read(spark: SparkSession, job: Job) -> DataFrame:
+    reader = spark.readStream.option("maxFilesPerTrigger", job.files_per_epoch)
+    if job.reading is not None:
+        return reader.format("lakecommit").options(**job.reading).load(job.source)
+    return reader.schema(job.schema).json(job.source)
+
+
 def main(job: Job) -> int:
     spark = session(job)
     lakecommit.register(spark)
     spark.streams.addListener(Progress())
-    stream = spark.readStream.schema(job.schema).option("maxFilesPerTrigger", job.files_per_epoch).json(job.source)
+    stream = read(spark, job)
     if job.partitions is not None:
         stream = stream.repartition(job.partitions)
     if job.complete:

@@ -41,6 +41,8 @@ def test_without_register_batch_and_stream_write(unregistered, tmp_path):
     append(unregistered, table, "'EU' as region")
     run(source.frame(unregistered), table, tmp_path / "c")
     assert ids(unregistered, table) == [0, 1, 2, 10]
+    read = unregistered.read.format("lakecommit").option("where", "id > 0").load(str(table))
+    assert sorted(row.id for row in read.collect()) == [1, 2, 10]
 
 
 def test_without_register_pyspark_has_the_first_line_of_a_task_that_fails(unregistered, tmp_path):

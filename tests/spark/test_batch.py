@@ -200,11 +200,6 @@ def test_rows_that_do_not_fit_are_refused_by_column_before_anything_is_written(s
     assert sorted(table.rglob("*")) == before
 
 
-def test_reading_is_a_clear_error(spark, tmp_path):
-    with pytest.raises(Exception, match=r'format\("delta"\)'):
-        spark.read.format("lakecommit").load(str(tmp_path))
-
-
 def test_session_settings_are_defaults(spark, tmp_path):
     table = tmp_path / "orders"
     spark.conf.set("spark.lakecommit.maxRecordsPerFile", "10")

@@ -145,8 +145,8 @@ def test_a_seal_that_cannot_be_put_and_a_restart_once_it_can(session, tmp_path):
     assert quick_ids(table) == [0, 1]
 
 
-def test_reading(session, tmp_path):
+def test_reading_what_is_no_table(session, tmp_path):
     with pytest.raises(PySparkException) as failure:
         # With Spark Connect nobody looks at the table before the schema is asked for.
         _ = session.read.format(LakecommitDataSource.name()).load(str(tmp_path)).schema
-    assert_told([str(failure.value)], 'read the same location with format("delta")')
+    assert_told([str(failure.value)], f"there is no table at {tmp_path}")

@@ -8,17 +8,9 @@ from typing import Any
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, InvalidInput, SchemaMismatch, StoreError
-from lakecommit.formats.base import (
-    NO_PROPERTIES,
-    Committed,
-    Conflict,
-    FormatStore,
-    Moved,
-    TableFormat,
-    TableState,
-    made_anew,
-)
+from lakecommit.formats.base import NO_PROPERTIES, Committed, Conflict, FormatStore, Moved, TableState, made_anew
 from lakecommit.formats.change import Change, Kind, Scope
+from lakecommit.formats.delta.doubts import doubts
 from lakecommit.formats.delta.log import reading, showing
 from lakecommit.formats.delta.log.evidence import (
     attempts_in_log,
@@ -32,6 +24,7 @@ from lakecommit.formats.delta.log.names import LOG, commit_path
 from lakecommit.formats.delta.log.past_vacuums import with_vacuums_since
 from lakecommit.formats.delta.log.readable import readable_files
 from lakecommit.formats.delta.log.tail import list_tags, read_holding, removed_since
+from lakecommit.formats.delta.read.versions import DeltaVersions
 from lakecommit.formats.delta.schema.asked import asked_of
 from lakecommit.formats.delta.schema.changes import breaking_changes
 from lakecommit.formats.delta.schema.fit import missing
@@ -48,6 +41,7 @@ from lakecommit.formats.delta.schema.statistics import stats_columns
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata, of_delta
 from lakecommit.formats.delta.upkeep.checkpointing import write_checkpoint
 from lakecommit.formats.delta.upkeep.cleaning import clean_log, survey_log
+from lakecommit.formats.delta.vacuuming import DeltaVacuum
 from lakecommit.formats.delta.write import version as versions
 from lakecommit.formats.delta.write.conflicts import find_conflict
 from lakecommit.formats.delta.write.creation import new_table
@@ -65,6 +59,7 @@ from lakecommit.formats.history import Doubt, HistoryEntry
 from lakecommit.formats.plan import Check, WritePlan
 from lakecommit.formats.schema.fit import mismatches, spelled, written_schema
 from lakecommit.formats.scopes import check_scope
+from lakecommit.formats.table_format import TableFormat
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId
 from lakecommit.schema import Struct, parse, to_json
@@ -82,7 +77,7 @@ def open_format(
     return DeltaFormat(store, clock=clock, new_id=new_id, random=random)
 
 
-class DeltaFormat:
+class DeltaFormat(DeltaVersions, DeltaVacuum):
     """A `TableFormat` for one table. It keeps nothing between calls but what follows from the metadata."""
 
     name = "delta"
@@ -96,19 +91,11 @@ class DeltaFormat:
     def __init__(
         self, store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
     ) -> None:
-        self._store = store
-        self._clock = clock
+        super().__init__(store, clock)
         self._new_id = new_id
         self._random = random
         self._accepted: tuple[DeltaProtocol, Metadata] | None = None
         self._rules: tuple[Metadata, Rules] | None = None
-
-    @property
-    def location(self) -> str:
-        return self._store.location
-
-    async def open(self) -> DeltaState | None:
-        return await reading.open_table(self._store, self._clock)
 
     async def create(
         self,
@@ -142,7 +129,7 @@ class DeltaFormat:
         return await query_names(self._store, newest, queries)
 
     def doubts(self, state: TableState) -> Sequence[Doubt]:
-        return ()
+        return tuple(doubts(of_delta(state), self._store.location))
 
     async def log_objects(self, limit: int) -> Sequence[str]:
         return await showing.log_objects(self._store, limit)
@@ -329,6 +316,9 @@ class DeltaFormat:
     def upkeep_interval(self, state: TableState) -> int | None:
         found = of_delta(state).metadata.configuration.get("delta.checkpointInterval", "").strip()
         return int(found) if found.isdecimal() and int(found) > 0 else None
+
+    async def log_keeps_files(self) -> bool:
+        return False
 
     async def checkpoint(self) -> Checkpointed | LeftToOthers:
         state = await self.open()

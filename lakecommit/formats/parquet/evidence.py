@@ -15,10 +15,10 @@ from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
 from lakecommit.formats.parquet.lines import is_own, own_names
 from lakecommit.formats.parquet.log import LogStore, list_log
 from lakecommit.formats.parquet.names import LogListing
+from lakecommit.formats.pieces import whole_lines
 from lakecommit.model import AttemptId, Epoch
 from lakecommit.storage.base import Found
 
-PIECE_BYTES = 4 * 1024**2
 # As much of the end of a compact as its last epoch surely begins in, or else nothing is concluded.
 TAIL_BYTES = 64 * 1024
 PARALLEL = 8
@@ -55,19 +55,6 @@ async def pieces_of(store: LogStore, listing: LogListing) -> AsyncIterator[bytes
             if not isinstance(found, Found):
                 raise _unreadable(store, path)
             yield found.body
-
-
-async def whole_lines(store: LogStore, path: str, size_bytes: int) -> AsyncIterator[bytes]:
-    """An object in pieces that end with a line."""
-    left = b""
-    for start in range(0, size_bytes, PIECE_BYTES):
-        piece = left + await store.get_range(path, start, min(PIECE_BYTES, size_bytes - start))
-        end = piece.rfind(b"\n") + 1
-        if end:
-            yield piece[:end]
-        left = piece[end:]
-    if left:
-        yield left
 
 
 async def named(store: LogStore, paths: Collection[str]) -> frozenset[str]:

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
 
 from lakecommit.errors import CorruptState
 from lakecommit.formats.files import CommittedFile, location_below, location_of_uri
-from lakecommit.formats.parquet.evidence import whole_lines
 from lakecommit.formats.parquet.lines import HEADER, is_file
 from lakecommit.formats.parquet.log import LogStore, list_log
 from lakecommit.formats.parquet.state import ParquetState
+from lakecommit.formats.pieces import whole_lines
 from lakecommit.formats.uris import path_of_uri
 
 PAGE = 5_000
 
 
 async def committed_files(store: LogStore, state: ParquetState) -> AsyncIterator[Sequence[CommittedFile]]:
-    """What Spark's readers take at the newest number of `state`: the newest compact, and the entries after it.
+    """What Spark's readers take at the newest number of `state`. Raises as `said_files` does."""
+    page: list[CommittedFile] = []
+    async for said in said_files(store, state):
+        page.append(CommittedFile(_location(said["path"], store.location, state.record.root), int(said["size"])))
+        if len(page) == PAGE:
+            yield page
+            page = []
+    if page:
+        yield page
 
-    Raises `CorruptState`, before the first page, where an entry is missing: they fail there, too.
+
+async def said_files(store: LogStore, state: ParquetState) -> AsyncIterator[Mapping[str, Any]]:
+    """What the log says of each file at the newest number of `state`: the newest compact, and the entries after it.
+
+    Raises `CorruptState`, before the first file, where an entry is missing: Spark's readers fail there, too.
     """
     listing = (await list_log(store)).up_to(state.version)
     first = max(0, listing.last_compact)
@@ -29,30 +42,24 @@ async def committed_files(store: LogStore, state: ParquetState) -> AsyncIterator
             f"the log of {store.location} has no entry {missing[0]}, so that nobody can tell what is committed; "
             "'lakecommit recover' puts it there, if the epoch is sealed"
         )
-    page: list[CommittedFile] = []
     for info in (info for _, info in infos if info is not None):
         async for piece in whole_lines(store, info.path, info.size_bytes):
-            for file in _files_in(piece, info.path, store.location, state.record.root):
-                page.append(file)
-                if len(page) == PAGE:
-                    yield page
-                    page = []
-    if page:
-        yield page
+            for said in _files_in(piece, info.path):
+                yield said
 
 
-def _files_in(piece: bytes, name: str, location: str, root: str) -> Iterator[CommittedFile]:
+def _files_in(piece: bytes, name: str) -> Iterator[Mapping[str, Any]]:
     """Spark skips lines of directories, and files without bytes."""
     for line in piece.split(b"\n"):
         if not line.strip() or line.rstrip(b"\r") == HEADER or not is_file(line):
             continue
         try:
             said = json.loads(line)
-            path, size_bytes = str(said["path"]), int(said["size"])
+            said["path"], size_bytes = str(said["path"]), int(said["size"])
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptState(f"{name} is damaged ({error!r}): restore it from a backup") from error
         if size_bytes and not said.get("isDir"):
-            yield CommittedFile(_location(path, location, root), size_bytes)
+            yield said
 
 
 def _location(path: str, location: str, root: str) -> str:

@@ -46,7 +46,7 @@ async def _record(store: LogStore, listing: LogListing) -> Record | None:
 
 
 async def _epoch(store: LogStore, number: int, info: ObjectInfo, compact: bool, record: Record | None) -> HistoryEntry:
-    lines = await _own_of_compact(store, number, info) if compact else await _lines(store, info)
+    lines = await own_of_compact(store, number, info) if compact else await _lines(store, info)
     ours = None if lines is None else all(OWN_NAME.search(line) for line in lines)
     query = None if record is None else record.query
     return HistoryEntry(
@@ -65,7 +65,7 @@ async def _lines(store: LogStore, info: ObjectInfo) -> Sequence[bytes] | None:
     return lines_of(found.body, info.path) if isinstance(found, Found) else None
 
 
-async def _own_of_compact(store: LogStore, number: int, info: ObjectInfo) -> Sequence[bytes] | None:
+async def own_of_compact(store: LogStore, number: int, info: ObjectInfo) -> Sequence[bytes] | None:
     """The lines of its own epoch, which are its last; None where these cannot be told from those before."""
     start = max(0, info.size_bytes - TAIL_BYTES)
     tail = await store.get_range(info.path, start, info.size_bytes - start)

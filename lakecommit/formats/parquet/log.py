@@ -59,6 +59,15 @@ async def open_table(store: LogStore, clock: Clock) -> ParquetState | None:
     raise CorruptState(f"the record of {store.location} is listed and cannot be read; look at {LOG} there")
 
 
+async def read_record(store: LogStore, listing: LogListing) -> tuple[Record, str | None]:
+    """The newest record of a listing that has one, and its ETag."""
+    number = max(listing.records)
+    found = await store.get(record_path(number))
+    if not isinstance(found, Found):
+        raise CorruptState(f"the record of {store.location} is listed and cannot be read; look at {LOG} there")
+    return Record.from_json(found.body, number, f"{store.location}/{record_path(number)}"), found.etag
+
+
 def state_of(listing: LogListing, record: Record, record_etag: str | None, looked: Moment) -> ParquetState:
     newest = listing.newest
     info = listing.info(newest)

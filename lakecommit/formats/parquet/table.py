@@ -12,16 +12,7 @@ from typing import Any
 
 from lakecommit.clock import Clock
 from lakecommit.errors import ConflictingWrite, ContradictoryState, InvalidInput, SchemaMismatch
-from lakecommit.formats.base import (
-    NO_PROPERTIES,
-    Committed,
-    Conflict,
-    FormatStore,
-    Moved,
-    TableFormat,
-    TableState,
-    made_anew,
-)
+from lakecommit.formats.base import NO_PROPERTIES, Committed, Conflict, FormatStore, Moved, TableState, made_anew
 from lakecommit.formats.change import Change, Scope, Selection
 from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
 from lakecommit.formats.files import CommittedFile
@@ -34,13 +25,16 @@ from lakecommit.formats.parquet.files import committed_files
 from lakecommit.formats.parquet.fit import merged, new_problems, new_schema, no_longer_fits
 from lakecommit.formats.parquet.history import history
 from lakecommit.formats.parquet.lines import HEADER
-from lakecommit.formats.parquet.log import follow_on, list_log, look, open_table
+from lakecommit.formats.parquet.log import follow_on, list_log, look
 from lakecommit.formats.parquet.names import LOG, is_compact, record_path
+from lakecommit.formats.parquet.reading import ParquetVersions
 from lakecommit.formats.parquet.state import ParquetState, of_parquet
+from lakecommit.formats.parquet.vacuuming import ParquetVacuum
 from lakecommit.formats.parquet.writing import LogWriter, ParquetEvolution
 from lakecommit.formats.plan import BATCH, Check, WritePlan, owned_by_another
 from lakecommit.formats.schema.fit import mismatches, resolve_partition_columns, spelled, written_schema
 from lakecommit.formats.scopes import check_scope, in_scope
+from lakecommit.formats.table_format import TableFormat
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey, LogTail
 from lakecommit.model import AttemptId, DataFile, Marks, QueryId
 from lakecommit.schema import parse, to_json
@@ -58,7 +52,7 @@ def open_format(
     return ParquetFormat(store, clock=clock, new_id=new_id, random=random)
 
 
-class ParquetFormat:
+class ParquetFormat(ParquetVersions, ParquetVacuum):
     """A `TableFormat` for one directory. It keeps nothing between calls but a copy of the log's lines."""
 
     name = "parquet"
@@ -72,18 +66,10 @@ class ParquetFormat:
     def __init__(
         self, store: FormatStore, *, clock: Clock, new_id: Callable[[], str], random: Callable[[], float]
     ) -> None:
-        self._store = store
-        self._clock = clock
+        super().__init__(store, clock)
         self._new_id = new_id
         self._random = random
         self._writer = LogWriter(store, clock, random)
-
-    @property
-    def location(self) -> str:
-        return self._store.location
-
-    async def open(self) -> ParquetState | None:
-        return await open_table(self._store, self._clock)
 
     async def create(
         self,
@@ -272,6 +258,10 @@ class ParquetFormat:
     def upkeep_interval(self, state: TableState) -> int | None:
         return VERSIONS_KEPT if state.owner == BATCH else CLEANED_AFTER
 
+    async def log_keeps_files(self) -> bool:
+        state = await self.open()
+        return state is not None and state.owner == BATCH
+
     async def checkpoint(self) -> Checkpointed | LeftToOthers:
         """Its compacts are put in their turn, by whoever commits."""
         return Checkpointed((await list_log(self._store)).last_compact, created=False)
@@ -279,7 +269,7 @@ class ParquetFormat:
     async def survey_log(self, oldest_read: int | None = None) -> LogSurvey:
         state, listing = await self.open(), await list_log(self._store)
         assert state is not None, "there is a table"
-        boundary, going = expired(listing, state.record, self._clock.wall_ms())
+        boundary, going = expired(listing, state.record, self._clock.wall_ms(), oldest_read)
         last = listing.last_compact if listing.compacts else None
         tail = LogTail(listing.newest - listing.last_compact)
         due = listing.newest + 1
@@ -289,7 +279,7 @@ class ParquetFormat:
 
     async def clean_log(self, oldest_read: int | None = None) -> LogCleaned:
         state = await self.open()
-        return LogCleaned() if state is None else await clean(self._store, self._clock, state.record)
+        return LogCleaned() if state is None else await clean(self._store, self._clock, state.record, oldest_read)
 
 
 def _partition_mismatch(given: tuple[str, ...] | None, table: tuple[str, ...]) -> list[str]:

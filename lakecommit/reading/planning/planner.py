@@ -1,0 +1,375 @@
+"""The planner of a stream that reads a table: the I/O around `moves`, in the one process that plans a query.
+
+latest(start)          the lease, and in the snapshot the plan, are there before anything is planned
+partitions(start, end) what was planned, again as often as Spark asks, also in another process
+commit(end)            lets go of the plan, and has the lease move on
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from lakecommit.clock import Clock
+from lakecommit.errors import InvalidInput, LeaseLost, TableMadeAnew, VersionsGone
+from lakecommit.formats.base import TableState
+from lakecommit.formats.reading import GoneFile, ReadPlan
+from lakecommit.formats.versions import ReadVersions
+from lakecommit.reading.planning import moves
+from lakecommit.reading.planning.judging import Reading, refusal
+from lakecommit.reading.planning.limits import UNLIMITED, Budget, Limits
+from lakecommit.reading.planning.log_walk import Cutting, Rows, Until, UpTo, Walked, WithinLimits, walk
+from lakecommit.reading.planning.offsets import (
+    NO_VERSION,
+    At,
+    Begin,
+    Offset,
+    Phase,
+    PlanName,
+    StreamOffset,
+    no_plan,
+)
+from lakecommit.reading.planning.plan import Plan, build_plan, check_same
+from lakecommit.reading.planning.ports import Figures, Held, Leases
+from lakecommit.reading.planning.starting import Start, first_left, first_version
+
+LOOK_EVERY_MS = 1000
+_log = logging.getLogger("lakecommit.reading")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    reading: Reading
+    cutting: Cutting
+    limits: Limits = UNLIMITED
+    start: Start = field(default_factory=Start)
+    fail_on_data_loss: bool = True
+
+
+class StreamPlanner:
+    """Of one run of a query. For one thread alone; the lease is renewed by another one.
+
+    `show` is given the figures whenever they have changed.
+    """
+
+    def __init__(
+        self,
+        versions: ReadVersions,
+        leases: Leases,
+        settings: StreamSettings,
+        *,
+        clock: Clock,
+        show: Callable[[Figures], None] = lambda figures: None,
+    ) -> None:
+        self._versions = versions
+        self._leases = leases
+        self._settings = settings
+        self._clock = clock
+        self._show = show
+        self._now = moves.Planning()
+        self._held: Held | None = None
+        self._plan: Plan | None = None
+        self._snapshot: ReadPlan | None = None
+        # Where a new stream starts, as an offset without anything planned.
+        self._fresh: Offset | None = None
+        # The table after the last version that was walked, which may be where the next batch begins.
+        self._state: TableState | None = None
+        self._idle_since_ms: int | None = None
+        self._newest: TableState | None = None
+        self._pinned: TableState | None = None
+        # Nobody has planned anything: every file is wanted.
+        self._is_new = True
+        # Whether files of the snapshot were removed of which nobody could tell yet whether they are wanted.
+        self._doubted = False
+        self._given: tuple[StreamOffset, Offset, Sequence[Rows]] | None = None
+        self.figures = Figures()
+
+    async def pin(self) -> None:
+        """From now on nothing is read that is committed later."""
+        self._pinned = await self._look()
+
+    @property
+    def newest(self) -> int | None:
+        """The newest version that is known, or the pinned one; None as long as none is."""
+        known = self._pinned or self._newest
+        return None if known is None else known.version
+
+    async def latest(self, start: StreamOffset, *, unlimited: bool = False) -> StreamOffset:
+        """How far the next batch goes; `start` where there is nothing to read."""
+        if self._is_idle(start):
+            return start
+        await self._ready(start)
+        begins = self._fresh if isinstance(start, Begin) else start
+        assert begins is not None, "a lease is taken where a stream starts"
+        budget = Budget(UNLIMITED if unlimited else self._settings.limits)
+        if begins.phase is Phase.SNAPSHOT:
+            end = self._next_of_snapshot(begins, budget)
+            if end.phase is Phase.SNAPSHOT or not unlimited:
+                return self._give(start, end, (), budget)
+            begins = end
+        walked = await self._walk(begins, WithinLimits(budget, None if self._pinned is None else self._pinned.version))
+        if walked.end is None:
+            self._idle_since_ms = self._clock.boot_ms()
+            # Where a new stream starts is written down at once, and so is the end of the snapshot.
+            return (
+                start if begins == start or begins.at.version == NO_VERSION else self._give(start, begins, (), budget)
+            )
+        return self._give(start, _in_log(begins, walked.end), walked.rows, budget)
+
+    async def partitions(self, start: StreamOffset, end: StreamOffset) -> Iterable[Rows]:
+        """What a batch reads, in order. The same whenever it is asked for."""
+        if isinstance(end, Begin) or start == end:
+            return ()
+        await self._ready(start, end)
+        self._advance(moves.Given(end))
+        if end.phase is Phase.SNAPSHOT:
+            assert self._plan is not None and self._snapshot is not None, "splits are asked for with their plan open"
+            after = "" if isinstance(start, Begin) else start.at.after
+            return (Rows(self._snapshot, list(self._plan.between(after, end.at.after))),)
+        if self._given is not None and self._given[:2] == (start, end):
+            return self._given[2]
+        if isinstance(start, Begin) and end.first is None:
+            # A snapshot without splits.
+            return ()
+        return (await self._walk(_where(start, end), UpTo(end.at))).rows
+
+    def commit(self, end: StreamOffset) -> None:
+        """Spark has completed everything up to `end`, for good, or says so again."""
+        self._advance(moves.Acknowledged(end))
+
+    def stop(self) -> None:
+        """Lets go of everything but the lease: a restart goes on with it, or it expires."""
+        self._advance(moves.Stopped())
+        if self._held is not None:
+            self._held.stop()
+
+    async def _ready(self, start: StreamOffset, end: Offset | None = None) -> None:
+        """The lease is held for certain, and the plan is open where it is needed: the lease first."""
+        while effects := self._advance(moves.Asked(start, end)):
+            for effect in effects:
+                if isinstance(effect, moves.TakeLease):
+                    known = end or start
+                    await (self._begin() if isinstance(known, Begin) else self._go_on(effect, known))
+                elif isinstance(effect, moves.OpenPlan):
+                    await self._open(effect.plan)
+            self._sure()
+        self._sure()
+
+    def _sure(self) -> None:
+        assert self._held is not None, "a lease is held before anything is planned"
+        with self._losing():
+            self._held.check()
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        try:
+            yield
+        except LeaseLost as error:
+            self._advance(moves.Lost(error))
+            raise
+
+    async def _begin(self) -> None:
+        """Takes a lease for a new stream, of exactly the version that is planned."""
+        table, asked = self._pinned or await self._look(), 0
+        first: int | None = None
+
+        async def chosen() -> int:
+            nonlocal table, first
+            first = await first_version(self._settings.start, self._versions, table)
+            problem = refusal(table, table.table_id, self._settings.reading)
+            if problem is not None:
+                raise problem
+            return table.version if first is None else max(first - 1, 0)
+
+        async def newest() -> int:
+            """Called again where a vacuum was faster: then what is newer has what is needed."""
+            nonlocal table, asked
+            asked += 1
+            if asked > 1:
+                table = await self._look()
+                self._pinned = None if self._pinned is None else table
+            return await chosen()
+
+        with self._losing():
+            self._held, version = await self._leases.begin(newest, self._wants)
+        self._is_new = False
+        self._advance(moves.Took(self._held.id, version, Phase.SNAPSHOT if first is None else Phase.LOG))
+        if first is not None:
+            split_bytes = self._settings.cutting.split_bytes
+            self._fresh = Offset(
+                table.table_id, self._held.id, first, Phase.LOG, first - 1, At(first - 1), no_plan(split_bytes)
+            )
+
+    async def _go_on(self, effect: moves.TakeLease, known: Offset) -> None:
+        """Goes on with the lease of the run before."""
+        assert effect.lease is not None and effect.version is not None and effect.phase is not None
+        problem = refusal(await self._look(), known.table_id, self._settings.reading)
+        if isinstance(problem, TableMadeAnew):
+            raise problem
+        self._is_new = False
+        with self._losing():
+            self._held = await self._leases.go_on(effect.lease, effect.version, self._wants)
+        self._advance(moves.Took(effect.lease, effect.version, effect.phase, effect.behind))
+
+    def _wants(self, gone: GoneFile, new: bool | None) -> bool:
+        """What later versions added, and what of the snapshot is neither read nor acknowledged. Asked while a lease is
+        taken, by its thread."""
+        if self._is_new:
+            return True
+        if new is not None:
+            return new
+        if self._now.standing is moves.Standing.LOG:
+            return False
+        if self._plan is None:
+            # The lease comes before the plan, and with the plan it is taken again.
+            self._doubted = True
+            return False
+        return self._plan.reads_after(self._now.behind, gone.path)
+
+    async def _open(self, written: PlanName | None) -> None:
+        """The plan of the leased version, which is `written` where the query has begun to read it."""
+        cutting, version = self._settings.cutting, self._now.keeps
+        if written is not None:
+            cutting = replace(cutting, split_bytes=written.split_bytes)
+        state = await self._at(version)
+        self._snapshot = self._versions.read_plan(state)
+        plan = await build_plan(
+            self._versions.live(state),
+            version,
+            cutting.split_bytes,
+            keep=cutting.keep(self._snapshot),
+            memory_bytes=cutting.memory_bytes,
+            local_dir=cutting.local_dir,
+        )
+        try:
+            if written is not None:
+                check_same(plan.name, written, self._versions.location)
+        except BaseException:
+            plan.close()
+            raise
+        self._plan = plan
+        self._advance(moves.Opened(plan.name, plan.last))
+        if self._doubted and self._held is not None:
+            with self._losing():
+                self._held.take(version)
+            self._doubted = False
+        if written is None:
+            lease = self._now.lease
+            self._fresh = Offset(state.table_id, lease, None, Phase.SNAPSHOT, NO_VERSION, At(version), plan.name)
+        self._state = state
+        _log.info("planned: table=%s version=%d splits=%d", self._versions.location, version, plan.name.splits)
+        self._figure(splits=plan.name.splits)
+
+    def _next_of_snapshot(self, begins: Offset, budget: Budget) -> Offset:
+        """The next splits that fit. None left: the log begins, with a batch without rows, so that the end of the
+        snapshot is logged and Spark acknowledges its last splits even if nothing is ever added."""
+        assert self._plan is not None, "splits are given out with the plan open"
+        last, _ = budget.take_all(self._plan.after(begins.at.after))
+        if last:
+            return replace(begins, at=At(begins.at.version, last))
+        return _in_log(begins, At(begins.plan.version))
+
+    async def _walk(self, begins: Offset, until: Until) -> Walked:
+        """What comes after `begins`, which is in the log."""
+        cutting = replace(self._settings.cutting, split_bytes=begins.plan.split_bytes)
+        try:
+            state = None if begins.version == NO_VERSION else await self._state_at(begins.version)
+            walked = await walk(
+                self._versions,
+                state,
+                begins.at,
+                until,
+                table_id=begins.table_id,
+                reading=self._settings.reading,
+                cutting=cutting,
+            )
+        except VersionsGone as error:
+            if self._settings.fail_on_data_loss:
+                raise
+            _log.warning("rows are lost, as failOnDataLoss=false allows: %s", error)
+            return await self._past_the_gap(begins)
+        self._state = walked.state
+        if walked.seen is not None:
+            self._newest = walked.seen
+        return walked
+
+    async def _past_the_gap(self, begins: Offset) -> Walked:
+        """Nothing of the versions that are gone, up to the first one that the log still leads to."""
+        self._state = first = await first_left(self._versions, begins.version, await self._look())
+        return Walked(end=At(first.version), state=first)
+
+    def _give(self, start: StreamOffset, end: Offset, rows: Sequence[Rows], budget: Budget) -> Offset:
+        self._advance(moves.Given(end))
+        self._idle_since_ms = None
+        self._given = (start, end, rows) if end.phase is Phase.LOG else None
+        self._figure(version=end.version, planned=self.figures.planned + budget.files)
+        return end
+
+    def _is_idle(self, start: StreamOffset) -> bool:
+        """Whether the store need not be asked again: Spark asks every few milliseconds."""
+        if isinstance(start, Begin) or start.phase is Phase.SNAPSHOT or self._now.standing is not moves.Standing.LOG:
+            return False
+        if self._pinned is not None and start.version >= self._pinned.version:
+            return True
+        since_ms = self._idle_since_ms
+        return since_ms is not None and self._clock.boot_ms() - since_ms < LOOK_EVERY_MS
+
+    def _advance(self, event: object) -> tuple[moves.Effect, ...]:
+        """Moves on by `event`. What is not let go at once is for the caller to do."""
+        self._now, effects = moves.after(self._now, event)
+        for effect in effects:
+            if isinstance(effect, moves.ClosePlan):
+                self._close(effect)
+            elif isinstance(effect, moves.MoveOn) and self._held is not None:
+                self._held.move_on(effect.version)
+        return tuple(each for each in effects if isinstance(each, moves.TakeLease | moves.OpenPlan))
+
+    def _close(self, effect: moves.ClosePlan) -> None:
+        if self._plan is not None:
+            self._plan.close()
+        self._plan = None
+        if effect.released:
+            _log.info(
+                "released: table=%s lease=%s version=%d splits=%d: all of the snapshot is read and acknowledged",
+                *(self._versions.location, self._now.lease, effect.plan.version, effect.plan.splits),
+            )
+            self._figure(splits=0, released=self.figures.released + 1)
+
+    def _figure(self, **changed: int) -> None:
+        self.figures = replace(self.figures, lease=self._now.lease, kept_version=self._now.keeps, **changed)
+        self._show(self.figures)
+
+    async def _state_at(self, version: int) -> TableState:
+        if self._state is not None and self._state.version == version:
+            return self._state
+        try:
+            return await self._at(version)
+        except InvalidInput as error:
+            # It was read once, so that it is not one that is yet to come.
+            raise VersionsGone(str(error)) from error
+
+    async def _look(self) -> TableState:
+        self._newest = await self._at(None)
+        return self._newest
+
+    async def _at(self, version: int | None) -> TableState:
+        state = await self._versions.at(version)
+        if state is None:
+            raise InvalidInput(
+                f"there is no table at {self._versions.location}; check the location, or start the query once there is"
+            )
+        return state
+
+
+def _in_log(offset: Offset, at: At) -> Offset:
+    return replace(offset, phase=Phase.LOG, at=at, version=at.version - 1 if at.after else at.version)
+
+
+def _where(start: StreamOffset, end: Offset) -> Offset:
+    """Where in the log a batch begins that ends there."""
+    if isinstance(start, Begin):
+        assert end.first is not None, "a snapshot ends before its log begins"
+        return _in_log(end, At(end.first - 1))
+    return start if start.phase is Phase.LOG else _in_log(start, At(start.plan.version))

@@ -1,0 +1,68 @@
+"""Splits: a data file of a version, or a byte range of a large one, with its deletion vector. Pure.
+
+A split's id is `<modification time>/<path>#<vector>@<byte>`. Ids tell splits of all versions apart, and their order is
+the one in which they are read: by age first, so that a stream sees old rows before new ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from lakecommit.formats.reading import ReadFile
+
+MAX_SPLIT_BYTES = 2**63 - 1
+# What opening a file is worth in bytes when splits are packed, as in Spark.
+OPEN_COST_BYTES = 4 * 1024 * 1024
+
+_ID = re.compile(r"[0-9]{20}/.+#.*@[0-9]{20}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The bytes from `begin` to before `end` of a file. Who reads it takes the row groups whose middle is there."""
+
+    file: ReadFile
+    begin: int
+    end: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.file.id}@{self.begin:020d}"
+
+    @property
+    def size_bytes(self) -> int:
+        return self.end - self.begin
+
+
+def is_split_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None
+
+
+def splits_of(file: ReadFile, split_bytes: int) -> Iterator[Split]:
+    """The file in parts of `split_bytes`, the last one shorter; one split also where it is empty. They are for tasks,
+    which need no statistics."""
+    bare = file if file.stats is None else replace(file, stats=None)
+    begin = 0
+    while True:
+        end = min(begin + split_bytes, file.size_bytes)
+        yield Split(bare, begin, end)
+        if end >= file.size_bytes:
+            return
+        begin = end
+
+
+def packed(splits: Iterable[Split], task_bytes: int) -> Iterator[tuple[Split, ...]]:
+    """What one task reads: splits that follow each other, up to `task_bytes` with what opening them costs."""
+    together: list[Split] = []
+    size = 0
+    for split in splits:
+        cost = split.size_bytes + OPEN_COST_BYTES
+        if together and size + cost > task_bytes:
+            yield tuple(together)
+            together, size = [], 0
+        together.append(split)
+        size += cost
+    if together:
+        yield tuple(together)

@@ -1,0 +1,101 @@
+"""Streams out of tables, in a real session: what a query reads, keeps and says, and the order in which Spark calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+import lakecommit
+
+from .streams import quick_ids, run
+
+pytestmark = pytest.mark.spark
+SMALL = {"maxFilesPerTrigger": "2"}
+
+
+def add(table: Path, *ids: int) -> None:
+    """A version of one file."""
+    rows = pa.table({"id": pa.array(ids, pa.int64()), "region": ["EU"] * len(ids)})
+    deltalake.write_deltalake(str(table), rows, mode="append")
+
+
+def a_table(directory: Path, versions: int = 5) -> Path:
+    for number in range(versions):
+        add(directory / "input", 2 * number, 2 * number + 1)
+    return directory / "input"
+
+
+def stream(spark, table: Path, **options: str):
+    return spark.readStream.format("lakecommit").options(**{**SMALL, **options}).load(str(table))
+
+
+def offsets(checkpoint: Path) -> list[dict]:
+    numbers = sorted(int(path.name) for path in (checkpoint / "offsets").iterdir() if path.name.isdigit())
+    return [json.loads((checkpoint / "offsets" / str(number)).read_text().splitlines()[2]) for number in numbers]
+
+
+def test_table_to_table_in_few_versions_and_on_from_there(spark, tmp_path):
+    table, out, checkpoint = a_table(tmp_path), tmp_path / "out", tmp_path / "checkpoint"
+    catching_up = {"backlogInterval": "30s"}
+    run(stream(spark, table), out, checkpoint, options=catching_up)
+    assert quick_ids(out) == list(range(10))
+    assert deltalake.DeltaTable(str(out)).version() == 1, "the table is made, and one version catches up"
+    assert [each["version"] for each in offsets(checkpoint)] == [-1, -1, -1, 4]
+    (lease,) = {each["lease"] for each in offsets(checkpoint)}
+    figures = lakecommit.metrics()[str(table)][f"reader-{lease}"]
+    assert (figures["splits"], figures["planned"], figures["released"]) == (0, 5, 1)
+    # Rows that were only moved come no second time.
+    deltalake.DeltaTable(str(table)).optimize.compact()
+    add(table, 10, 11)
+    run(stream(spark, table), out, checkpoint)
+    assert quick_ids(out) == list(range(12))
+    assert {each["lease"] for each in offsets(checkpoint)} == {lease}
+
+
+def test_a_batch_that_spark_runs_again_reads_the_same(spark, tmp_path):
+    """Into a sink that remembers nothing."""
+    table, checkpoint = a_table(tmp_path), tmp_path / "checkpoint"
+    run(stream(spark, table), "none", checkpoint, sink="noop")
+    add(table, 10, 11)
+    # As if the driver had died before Spark could write them.
+    for log, number in (("commits", 3), ("commits", 2), ("offsets", 3)):
+        (checkpoint / log / str(number)).unlink()
+        (checkpoint / log / f".{number}.crc").unlink(missing_ok=True)
+    progress = run(stream(spark, table), "none", checkpoint, sink="noop")
+    assert [(each.batchId, each.numInputRows) for each in progress if each.numInputRows] == [(2, 2), (4, 2)]
+    assert [each["version"] for each in offsets(checkpoint)] == [-1, -1, -1, 4, 5]
+
+
+def test_columns_conditions_and_where_it_starts(spark, tmp_path):
+    table = a_table(tmp_path)
+    chosen = stream(spark, table, columns="id", where="id >= 5", startingVersion="2")
+    assert chosen.schema.names == ["id"]
+    run(chosen, tmp_path / "out", tmp_path / "checkpoint")
+    assert quick_ids(tmp_path / "out") == [5, 6, 7, 8, 9]
+
+
+def test_a_schema_that_grows_stops_it_in_a_sentence_and_a_new_start_goes_on(spark, tmp_path):
+    table, out, checkpoint = a_table(tmp_path, 1), tmp_path / "out", tmp_path / "checkpoint"
+    run(stream(spark, table), out, checkpoint)
+    before = stream(spark, table)
+    add(table, 2, 3)
+    rows = pa.table({"id": pa.array([4], pa.int64()), "region": ["EU"], "more": ["x"]})
+    deltalake.write_deltalake(str(table), rows, mode="append", schema_mode="merge")
+    with pytest.raises(Exception, match=r"column more .* is not in the query's schema"):
+        run(before, out, checkpoint)
+    assert quick_ids(out) == [0, 1, 2, 3]
+    run(stream(spark, table), out, checkpoint, options={"mergeSchema": "true"})
+    assert quick_ids(out) == [0, 1, 2, 3, 4]
+
+
+def test_a_parquet_directory_is_read_too(spark, tmp_path):
+    to = tmp_path / "input"
+    for first in (0, 5):
+        rows = spark.range(first, first + 5, 1, 1)
+        rows.write.format("lakecommit").option("tableFormat", "parquet").mode("append").save(str(to))
+    run(stream(spark, to), tmp_path / "out", tmp_path / "checkpoint")
+    assert quick_ids(tmp_path / "out") == list(range(10))

@@ -1,0 +1,148 @@
+"""What a stream makes of later versions: where it starts, what it passes over, and before what it stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakecommit.errors import InvalidInput, SchemaMismatch, TableMadeAnew, VersionsGone
+from lakecommit.reading.planning import log_walk
+from lakecommit.reading.planning.judging import Removes
+from lakecommit.reading.planning.limits import Limits
+from lakecommit.reading.planning.starting import LATEST, Start
+from tests.unit.reading.tables import Stream, Table, file, schema_of
+from tests.unit.reading.test_planner import a_table
+
+
+@pytest.mark.parametrize(
+    "start, expected",
+    [
+        (Start(version=0), [["s0"], ["l0"]]),
+        (Start(version=1), [["s0"], ["l0"]]),
+        (Start(version=2), [["l0"]]),
+        (Start(version=3), [[]]),
+        (Start(version=LATEST), [[]]),
+        (Start(time_ms=2000), [["l0"]]),
+        (Start(time_ms=1), [["s0"], ["l0"]]),
+        (Start(time_ms=0), [["s0"], ["l0"]]),
+    ],
+)
+async def test_it_starts_where_it_is_asked_to(start: Start, expected: list[list[str]]) -> None:
+    table = a_table(1)
+    table.commit(file("l0"))
+    stream = Stream(table, start=start, limits=Limits(files=1))
+    assert await stream.all() == expected
+    first = stream.offsets[1]
+    assert first["start"].startswith("version:") and first["phase"] == "log"
+    # Where it starts is known from then on, whatever is committed.
+    table.commit(file("m0"))
+    stream.restart()
+    assert await stream.all() == [["m0"]]
+
+
+async def test_version_0_is_read_once_also_without_rows() -> None:
+    table = Table()
+    table.versions[0].added = [(file("z0"), True)]
+    stream = Stream(table, start=Start(version=0))
+    assert await stream.all() == [["z0"]]
+    assert await stream.all() == []
+    assert await Stream(start=Start(version=0)).all() == [[]]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_batch_0_of_a_start_at_a_version_repeats(first: int) -> None:
+    stream = Stream(a_table(3), start=Start(version=first))
+    await stream.plan()
+    stream.restart()
+    assert await stream.run() == ["s0", "s1"]
+    assert await stream.all() == [["s2"]]
+
+
+@pytest.mark.parametrize("start", [Start(version=4), Start(time_ms=2001)])
+async def test_a_start_that_is_not_there_yet_is_refused(start: Start) -> None:
+    table = a_table(1)
+    table.commit(file("l0"))
+    with pytest.raises(InvalidInput, match="newest"):
+        await Stream(table, start=start).plan()
+
+
+async def test_what_only_moved_rows_passes_silently() -> None:
+    stream = Stream(a_table(1))
+    await stream.all()
+    stream.table.commit(file("compacted"), removes=["s0"], data_change=False)
+    assert await stream.all() == [[]]
+    assert stream.last_offset.version == 2
+
+
+@pytest.mark.parametrize(
+    "removes, deleted, changed",
+    [
+        (Removes(), "ignoreDeletes", "skipChangeCommits"),
+        (Removes(ignore_deletes=True), ["l0"], "skipChangeCommits"),
+        (Removes(ignore_changes=True), ["l0"], ["l0", "new"]),
+        (Removes(skip_changes=True), ["l0"], ["l0"]),
+    ],
+)
+async def test_rows_that_go_are_refused_or_passed_over_as_asked(
+    removes: Removes, deleted: object, changed: object
+) -> None:
+    for adds, expected in ([], deleted), ([file("new", at_ms=9)], changed):
+        stream = Stream(a_table(1), removes=removes, limits=Limits())
+        await stream.all()
+        stream.table.commit(file("l0"))
+        stream.table.commit(*adds, removes=["s0"])
+        stream.restart()
+        await stream.batch()
+        assert stream.read[1:2] == ["l0"]
+        if isinstance(expected, str):
+            assert stream.last_offset.version == 2
+            with pytest.raises(InvalidInput, match=expected):
+                await stream.batch()
+        else:
+            assert stream.read[1:] == expected
+
+
+async def test_a_schema_that_grows_stops_the_query_before_that_version() -> None:
+    stream = Stream(a_table(1), limits=Limits())
+    await stream.all()
+    stream.table.commit(file("l0"))
+    stream.table.commit(file("m0"), schema=schema_of("id", "more"))
+    stream.restart()
+    assert await stream.batch() == ["l0"]
+    with pytest.raises(SchemaMismatch, match=r"at version 3.*column more"):
+        await stream.batch()
+    stream.schema = schema_of("id", "more")
+    stream.restart()
+    assert await stream.all() == [["m0"]]
+
+
+async def test_another_table_in_its_place_is_refused() -> None:
+    stream = Stream(a_table(1))
+    await stream.all()
+    stream.table.commit(file("l0"), table_id="table-2")
+    for _ in range(2):
+        with pytest.raises(TableMadeAnew, match="table-1 and is table-2"):
+            await stream.all()
+        stream.restart()
+    assert len(stream.leases.taken) == 1
+
+
+async def test_versions_that_are_gone_stop_it_unless_their_rows_may_be_lost() -> None:
+    stream = Stream(a_table(1))
+    await stream.all()
+    for name in ("l0", "m0", "n0", "o0"):
+        stream.table.commit(file(name))
+    stream.table.gone_before = 4
+    with pytest.raises(VersionsGone):
+        await stream.all()
+    stream.fail_on_data_loss = False
+    stream.restart()
+    assert await stream.all() == [[], ["o0"]]
+    assert [offset["version"] for offset in stream.offsets[-2:]] == [4, 5]
+
+
+async def test_a_version_of_many_files_is_sorted_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_walk, "FEW", 3)
+    stream = Stream(a_table(1), limits=Limits(files=4))
+    await stream.all()
+    stream.table.commit(*(file(f"l{number}", at_ms=9 - number) for number in range(10)))
+    assert await stream.all() == [["l9", "l8", "l7", "l6"], ["l5", "l4", "l3", "l2"], ["l1", "l0"]]
