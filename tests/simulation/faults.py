@@ -58,6 +58,12 @@ def parquet_fault(make: Callable[[], Iterator[None]]) -> Fault:
     return fault(make)
 
 
+def reading_fault(make: Callable[[], Iterator[None]]) -> Fault:
+    """One that is tried where everybody reads and vacuums."""
+    _FORMATS[make.__name__.replace("_", " ")] = "readers"
+    return fault(make)
+
+
 def format_of(name: str | None) -> str:
     """The format that a fault is tried on."""
     return "delta" if name is None else _FORMATS.get(name, "delta")

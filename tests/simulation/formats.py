@@ -1,11 +1,12 @@
-"""The formats that the simulation runs on: those of `tests/formats.py`, and Parquet directories."""
+"""The formats that the simulation runs on: those of `tests/formats.py`, Parquet directories, and Delta's once more in
+stories that all have readers and vacuums."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lakecommit.formats.base import TableFormat
 from lakecommit.formats.parquet.table import ParquetFormat
+from lakecommit.formats.table_format import TableFormat
 from tests.formats import FORMATS, DeltaLog, TinyLog
 
 
@@ -18,5 +19,5 @@ class ParquetLog:
         return ParquetFormat(store, **parts)
 
 
-SIMULATED: dict[str, Any] = {**FORMATS, "parquet": ParquetLog()}
+SIMULATED: dict[str, Any] = {**FORMATS, "parquet": ParquetLog(), "readers": DeltaLog()}
 __all__ = ["SIMULATED", "DeltaLog", "ParquetLog", "TinyLog"]

@@ -42,6 +42,8 @@ class LogModel(EpochsInLog):
         self.batches = BatchModel(model, world)
         self.schemas = SchemaModel(world)
         self.foreign_files: set[str] = set()
+        # What somebody has put back into the table, or is about to.
+        self.restored: set[str] = set()
         self.replacing = ReplacingModel(model, world)
         # Epochs that were passed over and left out, because files of them were gone.
         self.given_up: set[tuple[str, int]] = set()
@@ -113,6 +115,7 @@ class LogModel(EpochsInLog):
         marks: dict[str, int] = {}
         txns: dict[str, dict[str, Any]] = {}
         adds: list[dict[str, Any]] = []
+        removes: list[dict[str, Any]] = []
         info: dict[str, Any] = {}
         for each in self._world.format.actions(body):
             ((kind, action),) = each.items()
@@ -124,6 +127,7 @@ class LogModel(EpochsInLog):
                 txns[action["appId"]] = action
             elif kind == "remove":
                 self._removed(number, action)
+                removes.append(action)
             elif kind == "commitInfo":
                 info = action
             elif kind == "metaData":
@@ -153,6 +157,8 @@ class LogModel(EpochsInLog):
             if runs:
                 check_runs(self._model, self._world, number, runs, info, who)
         self._move(number, marks)
+        if self._world.reading.on:
+            self._model.versions.version_made(self.live, adds, removes, self.metadata["id"])
         self._model.upkeep.version_made(number, info, who)
         self.on_version(number)
 
@@ -245,7 +251,7 @@ class LogModel(EpochsInLog):
         by_epoch: dict[tuple[str, int], list[str]] = {}
         for action in adds:
             path = action["path"]
-            if path in self.ever_added:
+            if path in self.ever_added and path not in self.restored:
                 raise Violation(f"version {number} adds a file that version {self.ever_added[path]} added: {path}")
             stored = self._world.objects.bodies.get(path)
             if stored is None:
@@ -261,7 +267,7 @@ class LogModel(EpochsInLog):
             self.live[path] = rows
             self.file_actions[path] = {"add": action}
             self.ever_added[path] = number
-            if path not in self.foreign_files:
+            if path not in self.foreign_files and path not in self.restored:
                 query = self._model.queries_of[path]
                 by_epoch.setdefault((query, owner_of_data(path, query).epoch), []).append(path)
         self._give_up(number, info)

@@ -58,6 +58,17 @@ class SimLoop(asyncio.AbstractEventLoop):
         finally:
             asyncio._set_running_loop(before)
 
+    def wait_for(self, task: asyncio.Task[Any]) -> Any:
+        """What a task returns, while whoever calls this stands still, as a thread does that waits for another one."""
+        current = asyncio.current_task(self)
+        assert current is not None
+        asyncio.tasks._leave_task(self, current)  # type: ignore[arg-type]
+        try:
+            self._run_until(task.done)
+        finally:
+            asyncio.tasks._enter_task(self, current)  # type: ignore[arg-type]
+        return task.result()
+
     def drain(self) -> None:
         """Lets tasks that were cancelled end; nothing that is due later happens."""
         before = asyncio._get_running_loop()

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 
 from .directory_log import DirectoryLog
 from .hearing import Hearing
+from .lease_model import LEASES, VACUUM, LeaseModel
 from .log_model import LogModel
 from .names import ManifestRecord, Owner, SealRecord, owner_of_data, read_manifest, read_seal, rows_of, seal_epoch
 from .process import Process
 from .profile import MINUTE_MS
 from .runs import Load
 from .upkeep_model import UpkeepModel
+from .vacuum_model import VacuumModel
+from .versions_model import VersionsModel
 from .violations import Violation
 from .watermarks import Watermarks
 
@@ -35,6 +38,9 @@ class Model:
         self._world = world
         self.log = LogModel(self, world) if world.directory is None else DirectoryLog(self, world)
         self.upkeep = UpkeepModel(world)
+        self.versions = VersionsModel(world)
+        self.leases = LeaseModel(self, world)
+        self.vacuums = VacuumModel(self, world)
         self.manifests: dict[str, ManifestRecord] = {}
         # Path of a data file -> the path of the manifest that names it, for manifests that are there.
         self.named: dict[str, str] = {}
@@ -165,6 +171,7 @@ class Model:
             elif number is None:
                 self.upkeep.written(path, body, who)
         elif not path.startswith(STATE):
+            self.vacuums.file_written(path)
             if who is not None:
                 self.queries_of.setdefault(path, self._query_naming(path))
         elif "/seals/" in path:
@@ -175,6 +182,9 @@ class Model:
                 self.hearing.place_written(path, body)
         elif "/writers/" in path and before is None:
             self._manifest_written(path, body)
+        elif path.startswith((LEASES, VACUUM)) and before is None:
+            self.leases.written(path, who, late=late)
+            self.vacuums.written(path)
 
     def deletes(self, path: str, who: Process | None) -> None:
         """Before an object is deleted: what may go, and when."""
@@ -194,6 +204,8 @@ class Model:
             self._manifest_deleted(path, who)
         elif "/listeners/" in path:
             self.hearing.place_deleted(path)
+        elif path.startswith((LEASES, VACUUM)):
+            self.leases.deleted(path, who)
 
     # The parts.
 
@@ -265,13 +277,15 @@ class Model:
             if count and hashlib.sha256(b"".join(bodies)).digest() != digest:
                 raise Violation(f"the seal of epoch {seal.epoch} has another digest of the manifests of task {task}")
         for file in files:
-            if file not in self._world.objects.bodies and file not in self.vacuumed:
+            if not any(file in each for each in (self._world.objects.bodies, self.vacuumed, self.vacuums.taken)):
                 raise Violation(f"the seal of epoch {seal.epoch} stands for a file that is not there: {file}")
         return tuple(files)
 
     def body_of(self, file: str) -> bytes:
         stored = self._world.objects.bodies
-        return stored[file][0] if file in stored else self.vacuumed[file]
+        if file in stored:
+            return stored[file][0]
+        return self.vacuumed[file] if file in self.vacuumed else self.vacuums.taken[file]
 
     def is_damaged(self, query: str, epoch: int) -> bool:
         """Whether a vacuum has taken files of an epoch that is sealed."""
@@ -289,6 +303,9 @@ class Model:
         return next((path for path in paths if path not in self.manifests), None)
 
     def _data_deleted(self, path: str, who: Process | None) -> None:
+        if who is not None and who.vacuum is not None:
+            self.vacuums.deletes(path, who)
+            return
         if path in self.log.ever_added:
             # 6. only losers are deleted
             raise Violation(f"a file that the log names is deleted: {path}")

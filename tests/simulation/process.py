@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .runs import RunView
+    from .vacuum_model import VacuumView
     from .world import World
 
 CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
@@ -36,6 +37,7 @@ class Process:
         # The listeners that it knows of when it cleans up, and since when; -1 from its start.
         self.listeners: dict[str, int] = {}
         self.sleeps = 0
+        self.asleep_ms = 0
         # Queries whose epoch it has planned for a table that was not there yet.
         self.knew_no_table: set[str] = set()
         # Whether no other driver of its queries lived at any time during its life.
@@ -47,6 +49,15 @@ class Process:
         # Whether it has listed it, and read no version since.
         self.has_listed_log = False
         self.children: list[Process] = []
+        # Its own random numbers, if it leaves those of the story as they are; and how wrong its wall clock is.
+        self.rng = world.rng
+        self.skew_ms = 0
+        # How many times longer than usual its requests take.
+        self.slowness = 1
+        # What it is asked for, if it deletes what versions have removed; and whether it reads the table.
+        self.vacuum: VacuumView | None = None
+        self.reads_table = False
+        self.draw_sleep_ms: Callable[[], int] = lambda: world.profile.sleep_ms(self.rng)
         self.clock = ProcessClock(self)
         self._kill_risk, self._freeze_risk = risk
         self._tasks: list[asyncio.Task[Any]] = []
@@ -82,6 +93,7 @@ class Process:
     def freeze(self, ms: int) -> None:
         world = self.world
         self.frozen = True
+        self.asleep_ms = ms
         self.sleeps += 1
         world.note(self.name, "falls asleep", None, f"for {ms / 1000:.0f} s")
         world.count("sleeps")
@@ -124,20 +136,20 @@ class Process:
 
     def check(self) -> None:
         """Before a request: a dead process sends none, and it may die in this moment."""
-        if self.alive and self._kill_risk and self.world.rng.random() < self._kill_risk * self.world.chaos:
+        if self.alive and self._kill_risk and self.rng.random() < self._kill_risk * self.world.chaos:
             self.kill()
         if not self.alive:
             raise asyncio.CancelledError
 
     def _strikes(self) -> bool:
         world = self.world
-        draw = world.rng.random()
+        draw = self.rng.random()
         if draw >= (self._kill_risk + self._freeze_risk) * world.chaos:
             return False
         if draw < self._kill_risk * world.chaos:
             self.kill()
         else:
-            self.freeze(world.profile.sleep_ms(world.rng))
+            self.freeze(self.draw_sleep_ms())
         return True
 
     def _asked(self, effect: Callable[[], Any], future: asyncio.Future[Any]) -> None:
@@ -151,6 +163,8 @@ class Process:
         if not self.alive:
             return
         self.frozen = False
+        # A machine that has slept has its clock set.
+        self.skew_ms = -self.skew_ms
         self.world.note(self.name, "wakes up")
         stalled, self._stalled = self._stalled, []
         loop = self.world.loop
@@ -189,7 +203,7 @@ class ProcessClock:
         self._asked = 0
 
     def wall_ms(self) -> int:
-        return WALL_START_MS + self._loop.now
+        return WALL_START_MS + self._loop.now + self._process.skew_ms
 
     def boot_ms(self) -> int:
         """Fails where it is asked again and again while time stands still: somebody goes round in a circle."""

@@ -57,7 +57,7 @@ def run_world(seed: int, table_format: str = "delta") -> tuple[World, str | None
     world = World(seed, table_format)
     reason: str | None = None
     try:
-        with _snapshots_of(world.profile.snapshot_files), world.upkeep.short_days():
+        with _snapshots_of(world.profile.snapshot_files), world.upkeep.short_days(), world.reading.small_requests():
             story = Scenario if world.directory is None else DirectoryScenario
             world.loop.run(story(world).run())
     except Exception as error:

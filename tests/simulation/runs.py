@@ -164,7 +164,7 @@ class RunView:
     def _check_at_once(self, pending: bool) -> None:
         """Outside of a backlog, and where nobody else writes, an epoch is committed in the time of a few requests."""
         world, profile = self.process.world, self.process.world.profile
-        others = profile.foreign or profile.batches or profile.recoveries or profile.retention_ms
+        others = profile.foreign or profile.batches or profile.recoveries or profile.retention_ms or world.reading.on
         slow = profile.slow or profile.slow_table or profile.small_snapshots
         if pending or others or slow or not self.surely_not_in_backlog or self.sealed_ms is None:
             return

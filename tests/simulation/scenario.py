@@ -17,6 +17,7 @@ from .end import check_end, left_over
 from .foreign import ForeignWriter, Overwriter
 from .process import Process
 from .profile import HOUR_MS, MINUTE_MS
+from .reading import Reading
 from .recoverer import Recoverer
 from .spark import Query
 from .upkeep import UpkeepRun
@@ -42,6 +43,7 @@ class Scenario:
         ]
         world.model.log.replacing.queries |= {each.id for each in self._queries if world.completes(each.number)}
         self._foreign = ForeignWriter(world)
+        self._reading = Reading(world)
         self._vacuum = Vacuum(world)
         world.vacuum_on = self._vacuum.on
         overwriter = Overwriter(world, Random(f"overwriter {world.seed}"), self._foreign)
@@ -61,7 +63,8 @@ class Scenario:
         await self._good_times()
         await self._keep_up_the_log()
         await self._clean_up()
-        check_end(world, self._queries, self._works, self._foreign.rows)
+        check_end(world, self._queries, self._works, self._foreign.rows | self._reading.rows)
+        await self._reading.end()
 
     async def _troubled_times(self) -> None:
         world, profile = self._world, self._world.profile
@@ -70,6 +73,7 @@ class Scenario:
         self._foreign.schedule(profile.foreign, span if world.rng.random() < 0.5 else 3 * HOUR_MS)
         self._foreign.schedule_maintenance()
         self._vacuum.schedule(span)
+        self._reading.schedule()
         world.upkeep.schedule(world, span)
         for number in range(profile.batches):
             txn = Txn("app", 1 + number // 2) if world.rng.random() < 0.5 else None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lakecommit.errors import AccessDenied, StoreError
 from lakecommit.storage.base import AlreadyThere, Busy, Created, CreateOutcome, Found, NotModified, ObjectInfo, Unknown
 
+from .lease_model import VACUUM
 from .process import WALL_START_MS, Process
 from .profile import LATEST_EFFECT_MS, SLOWEST_MS
 from .violations import Violation
@@ -36,6 +37,8 @@ class Objects:
         self._etags = 0
         self.bodies: dict[str, tuple[bytes, str, int]] = {}
         self.keys: list[str] = []
+        # What somebody has asked to delete that did not happen yet.
+        self.leaving: set[str] = set()
 
     def create(self, path: str, body: bytes, who: Process | None, *, late: bool = False) -> CreateOutcome:
         if path in self.bodies:
@@ -135,16 +138,18 @@ class Handle:
         loop = world.loop
         future = loop.create_future()
         slow = verb == "creates" and path.startswith(world.log_directory)
-        delay = world.version_delay() if slow else world.delay()
+        delay = world.version_delay() if slow else process.slowness * world.delay(process.rng)
         world.calls += 1
         if slow:
             world.model.upkeep.sends(path)
-        loop.at(loop.now + delay, self._takes_effect, verb, path, effect, payload, future)
+        sent = (self._takes_effect, verb, path, effect, payload, future)
+        if not world.turns.holds_back(process, path, *sent):
+            loop.at(loop.now + delay, *sent)
         return future
 
     def _takes_effect(self, verb: str, path: str, effect: Any, payload: Any, future: asyncio.Future[Any]) -> None:
         world, process = self._world, self._process
-        rng = world.rng
+        rng = process.rng
         if not process.alive and rng.random() < 0.5:
             world.note(process.name, verb, path, "died with its process")
             return
@@ -155,13 +160,14 @@ class Handle:
             world.note(process.name, verb, path, "and so breaks the protocol")
             raise
         world.note(process.name, verb, path, outcome)
+        world.turns.happened(process, path)
         loop = world.loop
-        loop.at(loop.now + world.delay(), process.deliver, future, answer)
+        loop.at(loop.now + process.slowness * world.delay(process.rng), process.deliver, future, answer)
 
     def _later(self, act: Any, *args: Any) -> None:
         """A request whose answer nobody waits for any more takes effect at last."""
         loop = self._world.loop
-        loop.at(loop.now + 1 + int(self._world.rng.random() ** 2 * (LATEST_EFFECT_MS - SLOWEST_MS)), act, *args)
+        loop.at(loop.now + 1 + int(self._process.rng.random() ** 2 * (LATEST_EFFECT_MS - SLOWEST_MS)), act, *args)
 
     def _create(self, path: str, body: bytes, trouble: float | None) -> tuple[Any, str]:
         world = self._world
@@ -211,13 +217,15 @@ class Handle:
         return self._objects.put(path, body, self._process), "done"
 
     def _put_late(self, path: str, body: bytes) -> None:
-        self._objects.put(path, body, self._process)
+        self._objects.put(path, body, self._process, late=path.startswith(VACUUM))
         self._world.note(self._process.name, "had put", path, "landed long after it was sent")
 
     def _get(self, path: str, known_etag: str | None, trouble: float | None) -> tuple[Any, str]:
         if trouble is not None and trouble < 0.3:
             return self._unread()
         stored = self._objects.bodies.get(path)
+        if self._process.reads_table or self._process.vacuum is not None:
+            self._judge_get(path, found=stored is not None)
         if self._process.keeps_log and self._world.directory is None:
             self._world.model.upkeep.reads(path, self._process)
         if stored is None:
@@ -225,6 +233,15 @@ class Handle:
         if stored[1] == known_etag:
             return NotModified(), "not modified"
         return Found(stored[0], stored[1]), "found"
+
+    def _judge_get(self, path: str, *, found: bool) -> None:
+        model = self._world.model
+        if self._process.vacuum is not None:
+            model.leases.looks_for_intent(path, self._process, found=found)
+            if path.startswith(self._world.log_directory):
+                model.vacuums.reads_log(self._process, found=found)
+        elif not found and not path.startswith("_"):
+            model.leases.check_read(path, self._process)
 
     def _size(self, path: str, _: None, trouble: float | None) -> tuple[Any, str]:
         if trouble is not None and trouble < 0.3:
@@ -242,30 +259,35 @@ class Handle:
         if trouble is not None and trouble < 0.3:
             return self._unread()
         self._process.has_listed_log = self._process.keeps_log
+        if prefix == self._world.log_directory[:-1]:
+            self._world.model.vacuums.reads_log(self._process, found=False)
         page = self._objects.page(prefix + "/", after, self._world.profile.page_objects)
         return page, f"{len(page[0])} objects" + (" and more" if page[1] else "")
 
     def _delete(self, _: str, paths: tuple[str, ...], trouble: float | None) -> tuple[Any, str]:
-        world = self._world
-        if trouble is None and world.rng.random() < 3 * world.store_fault:
+        world, rng = self._world, self._process.rng
+        if trouble is None and rng.random() < 3 * world.store_fault:
             # Deletions are few: each of them goes wrong more often than other requests do.
-            trouble = world.rng.random()
+            trouble = rng.random()
         if trouble is None:
             for path in paths:
                 self._objects.delete(path, self._process)
+            world.model.vacuums.has_deleted(self._process, whole=True)
             return (), "done"
         if trouble < 0.15:
             return self._unread()
         world.count("bulk deletes that fail in part")
         unconfirmed = []
         for path in paths:
-            draw = world.rng.random()
+            draw = rng.random()
             if draw < 0.7:
                 self._objects.delete(path, self._process)
             elif draw < 0.85:
+                self._objects.leaving.add(path)
                 self._later(self._delete_late, path)
             if draw >= 0.5:
                 unconfirmed.append(path)
+        world.model.vacuums.has_deleted(self._process, whole=False)
         return tuple(unconfirmed), f"{len(unconfirmed)} of {len(paths)} not confirmed"
 
     def _delete_late(self, path: str) -> None:

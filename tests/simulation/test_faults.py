@@ -70,7 +70,7 @@ def test_the_command_line_takes_every_fault():
     declared = [
         name.replace("_", " ")
         for path in HERE.glob("*faults.py")
-        for name in re.findall(r"^@(?:rare_|parquet_)?fault\ndef (\w+)", path.read_text(), re.MULTILINE)
+        for name in re.findall(r"^@(?:rare_|parquet_|reading_)?fault\ndef (\w+)", path.read_text(), re.MULTILINE)
     ]
     run = [sys.executable, "-m", "tests.simulation", "--help"]
     output = subprocess.run(run, cwd=HERE.parents[1], capture_output=True, check=True, text=True).stdout

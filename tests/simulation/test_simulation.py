@@ -19,6 +19,8 @@ pytestmark = pytest.mark.simulation
 ROOT = Path(__file__).parents[2]
 TINY_SEEDS = 100
 TRACED_SEEDS = 25
+READING_SEEDS = 40
+TRACED_READING_SEEDS = 6
 
 # What must have happened in some seed of a run, or the simulation tests less than it seems to.
 INTERESTING = (
@@ -111,6 +113,22 @@ INTERESTING = (
     "watermarks in snapshots",
 )
 
+# The same of the stories that all have readers and vacuums.
+INTERESTING_TO_READERS = (
+    "batch readers",
+    "dead leases deleted",
+    "files put back by somebody else",
+    "files vacuumed",
+    "leases lost",
+    "leases taken or renewed",
+    "plans released",
+    "stream batches",
+    "streams that have read everything",
+    "vacuum runs that were fenced",
+    "vacuums that leases held back",
+    "versions read",
+)
+
 
 def pytest_generate_tests(metafunc):
     if "chunk" in metafunc.fixturenames:
@@ -146,6 +164,15 @@ def test_no_seed_breaks_the_protocol_on_another_format(pool, name):
     assert sum((each.counts for each in summaries), Counter())["epochs committed"] > TINY_SEEDS
 
 
+def test_no_seed_breaks_what_readers_and_vacuums_promise(pool):
+    found = [pool.apply_async(run_seeds, (*chunk, None, "readers")) for chunk in chunks_of(0, READING_SEEDS)]
+    summaries = [each.get() for each in found]
+    failures = [failure for each in summaries for failure in each.failures]
+    assert not failures, f"{len(failures)} seeds failed; the first:\n{failures[0]}"
+    counts = sum((each.counts for each in summaries), Counter())
+    assert [what for what in INTERESTING_TO_READERS if not counts[what]] == []
+
+
 @pytest.mark.parametrize("name", ["own mark left behind", "manifest after data", "unknown outcome deletes"])
 def test_a_fault_is_caught_on_another_format(name):
     assert run_seeds(0, TINY_SEEDS, name, "tiny", stop_at_failure=True).failures
@@ -155,10 +182,11 @@ def test_one_seed_gives_one_trace_in_any_hash_order():
     """Here twice, and in a process with another order."""
     program = (
         "import hashlib; from tests.simulation.runner import traces;"
-        f"print(hashlib.sha256(''.join(traces(0, {TRACED_SEEDS})).encode()).hexdigest())"
+        f"found = [*traces(0, {TRACED_SEEDS}), *traces(0, {TRACED_READING_SEEDS}, 'readers')];"
+        "print(hashlib.sha256(''.join(found).encode()).hexdigest())"
     )
-    found = traces(0, TRACED_SEEDS)
-    assert traces(0, TRACED_SEEDS) == found
+    found = [*traces(0, TRACED_SEEDS), *traces(0, TRACED_READING_SEEDS, "readers")]
+    assert [*traces(0, TRACED_SEEDS), *traces(0, TRACED_READING_SEEDS, "readers")] == found
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
     run = [sys.executable, "-c", program]
     output = subprocess.run(run, env=environment, cwd=ROOT, capture_output=True, check=True).stdout

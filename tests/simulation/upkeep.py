@@ -19,6 +19,7 @@ from lakecommit.errors import CorruptState, LakecommitError, StoreError
 from lakecommit.formats.delta.upkeep import retention
 from lakecommit.formats.upkeep import LeftToOthers
 from lakecommit.releasing import upkeep
+from lakecommit.releasing.log_cleaning import LogCleaner
 from lakecommit.releasing.upkeep import KeptUp, UpkeepFailed, keep_up
 from lakecommit.releasing.upkeep_process import LONGEST_SECONDS
 
@@ -127,9 +128,11 @@ class UpkeepRun:
 
     async def _main(self) -> None:
         process, world = self.process, self.process.world
-        table = world.format.open(Handle(process), clock=process.clock, new_id=world.new_id, random=world.rng.random)
+        parts = {"clock": process.clock, "new_id": world.new_id, "random": world.rng.random}
+        store = Handle(process)
+        log = LogCleaner(store, world.format.open(store, **parts), **parts)
         try:
-            self.outcome = await keep_up(table, clean=self._clean)
+            self.outcome = await keep_up(log, clean=self._clean)
         except LakecommitError as error:
             self.outcome = UpkeepFailed(str(error))
             world.note(process.name, "fails", None, error)

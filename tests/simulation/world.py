@@ -13,9 +13,11 @@ from .loop import SimLoop
 from .model import Model
 from .process import CURRENT, Process
 from .profile import SLOWEST_MS, draw_profile, with_overwrites
+from .reading_story import ReadingStory
 from .schemas import Schemas
 from .store import Objects
 from .trace import Trace
+from .turns import Turns
 from .upkeep import Upkeep
 from .violations import Violation
 
@@ -30,16 +32,20 @@ class World:
         self.format = SIMULATED[table_format]
         self.log_directory = f"{self.format.directory}/"
         # What else happens to a log of Delta's: it is cleaned up, marks expire, versions are written over.
-        self.on_delta = table_format == "delta"
+        self.on_delta = table_format in ("delta", "readers")
         # What is particular to a Parquet directory; None for other formats.
         self.directory = DirectoryStory(seed) if table_format == "parquet" else None
         drawn = draw_profile(self.rng)
-        if self.on_delta:
+        if table_format == "delta":
             self.profile = with_overwrites(drawn, Random(f"overwrites {seed}"))
         elif self.directory is not None:
             self.profile = self.directory.profile(drawn)
+        elif self.on_delta:
+            self.profile = drawn
         else:
             self.profile = replace(drawn, clean_log=False, retention_ms=None)
+        self.reading = ReadingStory(seed, self.profile, always=table_format == "readers", possible=self.on_delta)
+        self.profile = self.reading.profile(self.profile)
         self.upkeep = Upkeep(seed, self.profile, on_delta=self.on_delta)
         self.profile = self.upkeep.profile(self.profile)
         self.schemas = Schemas(seed, on_delta=self.on_delta)
@@ -53,6 +59,7 @@ class World:
         self.counts: dict[str, int] = {}
         self.calls = 0
         self.processes: dict[str, Process] = {}
+        self.turns = Turns(self)
         self.objects = Objects(self)
         self.model = Model(self)
         self.failure: BaseException | None = None
@@ -66,6 +73,7 @@ class World:
             self.count(f"seeds with: {trouble}")
         self.count("seeds with: schemas that grow", int(self.schemas.on))
         self.count("seeds with: own log upkeep", int(self.upkeep.on))
+        self.count("seeds with: readers", int(self.reading.on))
 
     def replaces(self, number: int) -> bool:
         """Whether this batch write replaces the table. The dice are others, so that all other seeds stay what they are.
@@ -92,7 +100,7 @@ class World:
         return self._ids
 
     def new_id(self) -> str:
-        return f"id-{self.new_number()}"
+        return f"{self.new_number():032x}"
 
     def note(self, who: str, what: str, obj: Any = None, outcome: Any = None) -> None:
         self.trace.lines.append((self.loop.now, who, what, obj, outcome))
@@ -100,8 +108,8 @@ class World:
     def count(self, what: str, by: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + by
 
-    def delay(self) -> int:
-        draw = self.rng.random()
+    def delay(self, rng: Random | None = None) -> int:
+        draw = (rng or self.rng).random()
         if draw < self._slow:
             return int(draw / self._slow * SLOWEST_MS)
         return int(draw * self.profile.latency_ms)

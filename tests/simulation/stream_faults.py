@@ -1,0 +1,100 @@
+"""Deliberate faults in how a stream plans what it reads, and in when it lets go of its plan and of its lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from lakecommit.reading.planning import log_walk, moves, planner
+from lakecommit.reading.planning.offsets import Phase
+from lakecommit.reading.planning.plan import Plan
+
+from .faults import all_of, reading_fault
+
+StreamPlanner = planner.StreamPlanner
+
+
+def _moving(event: type, move: Any) -> Any:
+    """Another entry in the table of moves, made of the one that is there."""
+    real = moves.TRANSITIONS[event]
+    return patch.dict(moves.TRANSITIONS, {event: lambda planning, what: move(real, planning, what)})  # type: ignore[arg-type]
+
+
+@reading_fault
+def plan_released_when_it_is_handed_out() -> Iterator[None]:
+    def given(real: Any, planning: Any, event: Any) -> Any:
+        planning, effects = real(planning, event)
+        end = event.end
+        if planning.plan is not None and end.phase is Phase.SNAPSHOT and end.at.after >= planning.last:
+            return planning, (*effects, moves.ClosePlan(planning.plan, released=True))
+        return planning, effects
+
+    with _moving(moves.Given, given):
+        yield
+
+
+@reading_fault
+def plan_released_by_any_acknowledgement() -> Iterator[None]:
+    def acknowledged(real: Any, planning: Any, event: Any) -> Any:
+        return real(replace(planning, last=""), event)
+
+    with _moving(moves.Acknowledged, acknowledged):
+        yield
+
+
+@reading_fault
+def plan_never_released() -> Iterator[None]:
+    def acknowledged(real: Any, planning: Any, event: Any) -> Any:
+        after, effects = real(planning, event)
+        return replace(after, plan=planning.plan), tuple(each for each in effects if isinstance(each, moves.MoveOn))
+
+    with _moving(moves.Acknowledged, acknowledged):
+        yield
+
+
+@reading_fault
+def plan_rebuilt_from_the_newest_version() -> Iterator[None]:
+    async def at(self: Any, version: int | None) -> Any:
+        return await real(self, None)
+
+    real = StreamPlanner._at
+    with all_of(patch.object(StreamPlanner, "_at", at), patch.object(planner, "check_same", lambda *_: None)):
+        yield
+
+
+@reading_fault
+def plan_rebuilt_with_the_splits_of_this_run() -> Iterator[None]:
+    async def open_plan(self: Any, written: Any) -> None:
+        size = self._settings.cutting.split_bytes
+        await real(self, written if written is None else replace(written, split_bytes=size))
+
+    real = StreamPlanner._open
+    with all_of(patch.object(StreamPlanner, "_open", open_plan), patch.object(planner, "check_same", lambda *_: None)):
+        yield
+
+
+@reading_fault
+def snapshot_not_wanted() -> Iterator[None]:
+    def wants(self: Any, gone: Any, new: bool | None) -> bool:
+        return bool(new)
+
+    with patch.object(StreamPlanner, "_wants", wants):
+        yield
+
+
+@reading_fault
+def splits_behind_the_last_one_left_out() -> Iterator[None]:
+    def between(self: Any, after: str, last: str) -> Any:
+        return [split for split in real(self, after, last) if split.id != last]
+
+    real = Plan.between
+    with patch.object(Plan, "between", between):
+        yield
+
+
+@reading_fault
+def what_versions_remove_not_looked_at() -> Iterator[None]:
+    with patch.object(log_walk, "reads", lambda change, reading: True):
+        yield
