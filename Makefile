@@ -60,12 +60,15 @@ else
 	$(BIN)/python -m benchmarks batch --conf $(NO_BYTE_LIMIT)
 	$(BIN)/python -m benchmarks batch --tokens --conf $(NO_BYTE_LIMIT)
 	$(BIN)/python -m benchmarks batch --s3
+	$(BIN)/python -m benchmarks reading
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.slow_table
 	$(BIN)/python -m benchmarks.pending
+	$(BIN)/python -m benchmarks.planning --json benchmarks/results/planning.json
 	$(BIN)/python -m benchmarks.remembering
 	$(BIN)/python -m benchmarks.checkpointing --json benchmarks/results/checkpointing.json
 	$(BIN)/python -m benchmarks.overwriting --json benchmarks/results/overwriting.json
+	$(BIN)/python -m benchmarks.vacuuming --json benchmarks/results/vacuuming.json
 	$(BIN)/python -m benchmarks.parquet_log --json benchmarks/results/parquet-log.json
 	$(BIN)/python -m benchmarks.long_stream --json benchmarks/results/long-stream.json
 	$(BIN)/python -m benchmarks.faulty_s3

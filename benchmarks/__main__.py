@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks import batch, microbatch, parquet_stream
+from benchmarks import batch, microbatch, parquet_stream, reading
 from benchmarks.places import bench
 from benchmarks.report import publish
 
@@ -66,6 +66,18 @@ def batch_command(
     conf = dict(_pair(setting) for setting in settings)
     with bench(on_s3=on_s3, delay_ms=delay_ms, conf=conf) as place:
         publish(batch.run(place, rounds=rounds, rows=rows, tokens=tokens, conf=conf), into)
+
+
+@main.command("reading")
+@click.option("--into", default=Path("benchmarks/results"), show_default=True, type=click.Path(path_type=Path))
+@click.option("--rounds", default=5, show_default=True)
+@click.option("--rows", default=10_000_000, show_default=True)
+@click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark, for both readers.")
+def reading_command(into: Path, rounds: int, rows: int, settings: tuple[str, ...]) -> None:
+    """One large read."""
+    conf = dict(_pair(setting) for setting in settings)
+    with bench(on_s3=False, delay_ms=0, conf=conf) as place:
+        publish(reading.run(place, rounds=rounds, rows=rows, conf=conf), into)
 
 
 def _pair(setting: str) -> tuple[str, str]:

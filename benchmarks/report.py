@@ -145,7 +145,7 @@ def _plot(result: Result, path: Path) -> None:
     )
     for box, series in zip(boxes["boxes"], ordered, strict=True):
         box.set_facecolor("#2a7fb8" if series.sink == OURS else "#c9ced6")
-    baseline = result.median(BASELINE)
+    baseline = result.median(result.baseline)
     for position, series in enumerate(ordered, start=1):
         axes.annotate(
             f"{series.median / baseline:.2f}x",
@@ -155,7 +155,7 @@ def _plot(result: Result, path: Path) -> None:
             va="center",
         )
     axes.set_xlim(0, 1.12 * max(max(series.millis) for series in ordered))
-    axes.set_xlabel(f"milliseconds, {result.unit} (x = ratio of medians to {BASELINE})")
+    axes.set_xlabel(f"milliseconds, {result.unit} (x = ratio of medians to {result.baseline})")
     axes.set_title(f"{result.workload}, {result.place}", loc="left")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

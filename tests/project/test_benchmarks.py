@@ -34,6 +34,25 @@ def test_a_workload_publishes_ratios_for_every_sink(workload, tmp_path):
     assert (tmp_path / f"{workload[0]}-local.png").stat().st_size > 10_000
 
 
+def test_reading_publishes_a_ratio(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks",
+        "reading",
+        "--rounds",
+        "1",
+        "--rows",
+        "20000",
+        "--into",
+        str(tmp_path),
+    ]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=540, check=False)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    published = json.loads((tmp_path / "reading-local.json").read_text())
+    assert set(published["sinks"]) == {"lakecommit", "delta"}
+
+
 def test_streams_into_parquet_directories_publish_what_a_compact_costs(tmp_path):
     workload = ["microbatch", "--parquet", "--rounds", "2", "--epochs", "10", "--into", str(tmp_path)]
     ended = subprocess.run(

@@ -26,6 +26,9 @@ ALLOWED = {
     # A parameter and a field that hold the options `txnAppId` and `txnVersion`.
     ("lakecommit.releasing.batch_versions", "txn"),
     ("lakecommit.service.dispatch", "txn"),
+    # SQL of databases of their own.
+    ("lakecommit.vacuuming.candidates", "CREATE TABLE"),
+    ("lakecommit.reading.planning.plan", "CREATE TABLE"),
     # SQL that a message asks for.
     ("lakecommit.spark_ext.tables_by_name", "CREATE TABLE"),
 }
