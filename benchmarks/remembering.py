@@ -212,8 +212,9 @@ class StampedDisk:
 class Driver:
     """What the driver of a Spark session has of lakecommit, and queries that do what Spark's would."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, table_format: str = "delta") -> None:
         self._folder = folder
+        self._format = table_format
         self._clock = MovedClock()
         self._tidied_ms = self._clock.boot_ms()
         self._running: list[QueryId] = []
@@ -260,7 +261,8 @@ class Driver:
         return encode_report(await write_attempt_on_loop(batches, attempt, plan, WriterSettings(), store, self._clock))
 
     async def _ask(self, verb: Verb, table: str, **more: Any) -> Any:
-        request = Request(verb, {"path": self._path(table)}, SCHEMA, streaming=True, **more)
+        options = {"path": self._path(table), "tableFormat": self._format}
+        request = Request(verb, options, SCHEMA, streaming=True, **more)
         return await self.committers.answer(request, Facts(queries=tuple(self._running)))
 
     def _path(self, table: str) -> str:
