@@ -119,7 +119,15 @@ def _number(path: Path) -> int:
 
 def show(results: list[Result]) -> None:
     table = Table(title=f"the last epochs against the first, as medians (bound {BOUND})")
-    for name in ("format", "last / first", "epochs", "an epoch in ms", "the slowest", "opens in ms", "versions to read"):
+    for name in (
+        "format",
+        "last / first",
+        "epochs",
+        "an epoch in ms",
+        "the slowest",
+        "opens in ms",
+        "versions to read",
+    ):
         table.add_column(name, justify="right")
     for each in results:
         for name, part in (("first", each.first), ("last", each.last)):
