@@ -32,11 +32,12 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.memory import MIB
 from lakecommit.clock import SystemClock
+from lakecommit.concurrency.apart import environment
 from lakecommit.formats.base import TableState
 from lakecommit.formats.change import Change, Kind
 from lakecommit.formats.delta.table import DeltaFormat
 from lakecommit.model import Attempt, AttemptId, DataFile, Epoch, QueryId, TaskId
-from lakecommit.releasing.upkeep_process import Job, environment
+from lakecommit.releasing.upkeep_process import Job
 from lakecommit.state import layout
 from lakecommit.storage.location import open_store
 

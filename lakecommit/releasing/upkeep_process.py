@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import random
-import subprocess
 import sys
 import threading
 import traceback
@@ -22,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lakecommit.clock import SystemClock
+from lakecommit.concurrency.apart import end_with_the_other, ended, started
 from lakecommit.errors import LakecommitError, StoreError
 from lakecommit.formats.registry import open_format
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned
@@ -35,7 +35,6 @@ LONGEST_ALONE_SECONDS = LONGEST_SECONDS + 30
 SHOWN_OF_ERRORS = 2000
 _NICE = 10
 _ENDING_SECONDS = 5
-_FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +74,7 @@ async def work_apart(job: Job, *, local_dir: str | None = None) -> Mapping[str, 
 
 
 async def _run(job: Job, local_dir: str | None, longest_seconds: float) -> Mapping[str, Any] | UpkeepFailed:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lakecommit.releasing.upkeep_process"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(local_dir),
-    )
+    process = await started("lakecommit.releasing.upkeep_process", local_dir)
     try:
         answer, errors = await asyncio.wait_for(_talk(process, job), longest_seconds)
         # It has closed its ends, and is about to end by itself: asyncio loses the code of one that is killed then.
@@ -90,10 +83,7 @@ async def _run(job: Job, local_dir: str | None, longest_seconds: float) -> Mappi
     except asyncio.TimeoutError:
         return UpkeepFailed(f"it took longer than {longest_seconds:g} s and was given up")
     finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        await ended(process)
     try:
         found: Mapping[str, Any] = json.loads(answer)
         # Whatever it says, it says this.
@@ -113,15 +103,6 @@ async def _talk(process: asyncio.subprocess.Process, job: Job) -> tuple[bytes, b
         await process.stdin.drain()
     answer, errors = await asyncio.gather(process.stdout.read(), process.stderr.read())
     return answer, errors
-
-
-def environment(local_dir: str | None = None) -> dict[str, str]:
-    """What this process imports the other one finds, too, also what was added to the path since it started.
-
-    Its memory is bounded by what it holds, not by what allocators keep for later: it does one thing and ends.
-    """
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **_FRUGAL}
-    return found if local_dir is None else {**found, "TMPDIR": local_dir}
 
 
 def _decode(answer: Mapping[str, Any]) -> KeptUp | UpkeepFailed:
@@ -146,15 +127,9 @@ def _new_id() -> str:
     return str(uuid.uuid4())
 
 
-def _end_with_the_other() -> None:
-    """The input ends when the process that started this one does, however that was ended."""
-    sys.stdin.read()
-    os._exit(1)
-
-
 def main() -> None:
     job = Job(**json.loads(sys.stdin.readline()))
-    threading.Thread(target=_end_with_the_other, daemon=True).start()
+    end_with_the_other()
     alarm = threading.Timer(LONGEST_ALONE_SECONDS, os._exit, (1,))
     alarm.daemon = True
     alarm.start()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from lakecommit.clock import SystemClock
-from lakecommit.formats.reading import ReadPlan
+from lakecommit.formats.base import TableState
+from lakecommit.formats.reading import ReadFile, ReadPlan
 from lakecommit.formats.versions import ReadVersions
 from lakecommit.leases.taking import TakeStore
 from lakecommit.leases.who import this_process
@@ -15,12 +16,13 @@ from lakecommit.reading.planning import starting
 from lakecommit.reading.planning.holding import HeldLeases, NoLeases
 from lakecommit.reading.planning.judging import Reading, Removes
 from lakecommit.reading.planning.limits import Limits
+from lakecommit.reading.planning.live_process import Job, files_apart
 from lakecommit.reading.planning.log_walk import Cutting
 from lakecommit.reading.planning.plan import Keep
 from lakecommit.reading.planning.planner import StreamPlanner, StreamSettings
 from lakecommit.reading.planning.ports import Figures
 from lakecommit.schema import parse
-from lakecommit.storage.location import open_store
+from lakecommit.storage.location import open_store, parse_location
 
 
 async def open_planner(
@@ -41,6 +43,10 @@ async def open_planner(
         again = open_store(options.path, options.store_options)
         return again, format_by_name(table.name, again, SystemClock())
 
+    def listed_apart(state: TableState) -> AsyncIterator[Sequence[ReadFile]]:
+        job = Job(options.path, table.name, state.table_id, state.version, options.store_options)
+        return files_apart(job, local_dir)
+
     leases = HeldLeases(opened_again, options.lease_ttl_ms, this_process("stream")) if options.lease_ttl_ms else None
     settings = StreamSettings(
         Reading(
@@ -54,7 +60,9 @@ async def open_planner(
         _start(options),
         options.fail_on_data_loss,
     )
-    return StreamPlanner(table, leases or NoLeases(), settings, clock=SystemClock(), show=show)
+    # Nobody else sees what is in memory.
+    live = None if parse_location(options.path)[0] == "memory" else listed_apart
+    return StreamPlanner(table, leases or NoLeases(), settings, clock=SystemClock(), live=live, show=show)
 
 
 def _start(options: ReadOptions) -> starting.Start:

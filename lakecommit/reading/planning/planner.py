@@ -8,14 +8,14 @@ commit(end)            lets go of the plan, and has the lease move on
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 
 from lakecommit.clock import Clock
 from lakecommit.errors import InvalidInput, LeaseLost, TableMadeAnew, VersionsGone
 from lakecommit.formats.base import TableState
-from lakecommit.formats.reading import GoneFile, ReadPlan
+from lakecommit.formats.reading import GoneFile, ReadFile, ReadPlan
 from lakecommit.formats.versions import ReadVersions
 from lakecommit.reading.planning import moves
 from lakecommit.reading.planning.judging import Reading, refusal
@@ -36,6 +36,7 @@ from lakecommit.reading.planning.ports import Figures, Held, Leases
 from lakecommit.reading.planning.starting import Start, first_left, first_version
 
 LOOK_EVERY_MS = 1000
+Live = Callable[[TableState], AsyncIterator[Sequence[ReadFile]]]
 _log = logging.getLogger("lakecommit.reading")
 
 
@@ -51,7 +52,8 @@ class StreamSettings:
 class StreamPlanner:
     """Of one run of a query. For one thread alone; the lease is renewed by another one.
 
-    `show` is given the figures whenever they have changed.
+    `show` is given the figures whenever they have changed, and `live` lists the files of a version in the place of
+    `versions`.
     """
 
     def __init__(
@@ -61,12 +63,14 @@ class StreamPlanner:
         settings: StreamSettings,
         *,
         clock: Clock,
+        live: Live | None = None,
         show: Callable[[Figures], None] = lambda figures: None,
     ) -> None:
         self._versions = versions
         self._leases = leases
         self._settings = settings
         self._clock = clock
+        self._live = live or versions.live
         self._show = show
         self._now = moves.Planning()
         self._held: Held | None = None
@@ -235,14 +239,15 @@ class StreamPlanner:
             cutting = replace(cutting, split_bytes=written.split_bytes)
         state = await self._at(version)
         self._snapshot = self._versions.read_plan(state)
-        plan = await build_plan(
-            self._versions.live(state),
-            version,
-            cutting.split_bytes,
-            keep=cutting.keep(self._snapshot),
-            memory_bytes=cutting.memory_bytes,
-            local_dir=cutting.local_dir,
-        )
+        async with aclosing(self._live(state)) as pages:  # type: ignore[type-var]
+            plan = await build_plan(
+                pages,
+                version,
+                cutting.split_bytes,
+                keep=cutting.keep(self._snapshot),
+                memory_bytes=cutting.memory_bytes,
+                local_dir=cutting.local_dir,
+            )
         try:
             if written is not None:
                 check_same(plan.name, written, self._versions.location)

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers
-from lakecommit.releasing import upkeep_process
 from lakecommit.releasing.upkeep import KeptUp, UpkeepFailed
 from lakecommit.releasing.upkeep_process import Job, run_apart
 from tests.interop.appending import delta_at
@@ -189,8 +188,3 @@ def test_two_at_once_make_one(location: str) -> None:
     hint = json.loads(Path(location, "_delta_log", "_last_checkpoint").read_text())
     assert hint["version"] == 3
     assert len(list(Path(location, "_delta_log").glob("*.checkpoint.parquet"))) == 1
-
-
-def test_its_files_go_where_they_are_told_to(tmp_path: Path) -> None:
-    assert upkeep_process.environment(str(tmp_path))["TMPDIR"] == str(tmp_path)
-    assert upkeep_process.environment().get("TMPDIR") == os.environ.get("TMPDIR")
