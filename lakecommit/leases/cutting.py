@@ -13,6 +13,7 @@ may sleep before deleting, and a reader may wake up long after.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
@@ -107,8 +108,15 @@ async def guarded_cut(
         if version < 0 or not worth(version):
             return NotWorthIt(version, run, kept_by, dead)
         cut = CutName(version, run).path
-        await store.put(cut, who.to_json())
-        if await store.get(intent_path(run)) is not None:
+        try:
+            await store.put(cut, who.to_json())
+            unfenced = await store.get(intent_path(run)) is not None
+        except BaseException:
+            # Nothing will be deleted by it, and a reader that came in between holds its lease.
+            with contextlib.suppress(StoreError):
+                await store.delete([cut])
+            raise
+        if unfenced:
             return Cut(version, run, kept_by, dead)
         # Readers would be told of losses that never happen.
         await _delete(store, [cut])

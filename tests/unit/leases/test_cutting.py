@@ -119,6 +119,21 @@ def test_it_gives_up_where_readers_come_all_the_time() -> None:
     assert store.paths() == []
 
 
+@pytest.mark.parametrize("verb", ["put", "get"])
+def test_a_run_that_fails_before_it_has_looked_leaves_no_cut(verb: str) -> None:
+    """Else a reader that has come in between, and whose lease never lapsed, would be told of a loss."""
+    store = TimedStore()
+
+    async def fail(asked: str, path: str) -> None:
+        if asked == verb:
+            raise StoreError("no answer")
+
+    store.after = fail
+    with pytest.raises(StoreError, match="no answer"):
+        cut(store)
+    assert store.paths(CUTS) == []
+
+
 def test_an_intent_whose_fate_is_unknown_is_put_under_another_name() -> None:
     """One that takes effect late would bring an intent back that a reader has deleted."""
     store = TimedStore()
