@@ -13,6 +13,7 @@ may sleep before deleting, and a reader may wake up long after.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
@@ -107,8 +108,15 @@ async def guarded_cut(
         if version < 0 or not worth(version):
             return NotWorthIt(version, run, kept_by, dead)
         cut = CutName(version, run).path
-        await store.put(cut, who.to_json())
-        if await store.get(intent_path(run)) is not None:
+        try:
+            await store.put(cut, who.to_json())
+            unfenced = await store.get(intent_path(run)) is not None
+        except BaseException:
+            # Nothing will be deleted by it, and a reader that came in between holds its lease.
+            with contextlib.suppress(StoreError):
+                await store.delete([cut])
+            raise
+        if unfenced:
             return Cut(version, run, kept_by, dead)
         # Readers would be told of losses that never happen.
         await _delete(store, [cut])
@@ -118,13 +126,15 @@ async def guarded_cut(
 async def end_run(store: CutStore, done: Cut | NotWorthIt, clock_run: str) -> None:
     """After all that was to go is gone, for certain: takes away what is needed no more.
 
-    Cuts below an own one say nothing that it does not say. Leases go that were dead before the cut: each of their
+    Cuts below an own one say nothing that it does not say, nor do others of its version; of these those go whose run
+    comes before, so that of two that end together one stays. Leases go that were dead before the cut: each of their
     objects was put once, so that no renewal goes with them.
     """
     below: list[str] = []
     if isinstance(done, Cut):
         named = [parse_cut(info.path) async for page in store.list(CUTS) for info in page]
-        below = [each.path for each in named if each is not None and each.version < done.version]
+        own = (done.version, done.run)
+        below = [each.path for each in named if each is not None and (each.version, each.run) < own]
     dead = [each.name.path for each in done.dead]
     await _delete(store, [*below, *dead, intent_path(done.run), clock_path(clock_run)])
 

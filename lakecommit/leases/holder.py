@@ -95,7 +95,9 @@ class Holder:
 
     def check(self) -> None:
         """Raises `LeaseLost` where the lease holds no longer; renews it first if half of its ttl has passed, on either
-        clock. To be called before anything is planned, too."""
+        clock. To be called before anything is planned, too. Raises `InvalidInput` in a copy of the process: what it has
+        of the lease is as old as the copy, and the lease may have been lost or released since."""
+        self._check_process()
         self._keeper.check()
         if self._keeper.version is not None and self._keeper.is_due(FRESH_FOR):
             self.run(self._keeper.renew(FRESH_FOR))
@@ -133,16 +135,22 @@ class Holder:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What `work` returns, run in the thread's loop beside the renewals."""
-        if os.getpid() != self._process:
+        try:
             # A fork has no copy of the thread, and would wait for ever.
+            self._check_process()
+        except InvalidInput:
             work.close()
-            raise InvalidInput(f"lease {self.id} is held by process {self._process}; take another one in this process")
+            raise
         with self._accepting:
             if self._ended:
                 work.close()
                 raise InvalidInput(f"lease {self.id} was released or its thread stopped; take another one")
             running = asyncio.run_coroutine_threadsafe(work, self._loop)
         return running.result()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise InvalidInput(f"lease {self.id} is held by process {self._process}; take another one in this process")
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
 
 from lakecommit.clock import Moment
-from lakecommit.errors import LeaseLost
+from lakecommit.errors import LeaseLost, StoreError
 from lakecommit.leases.judging import NotNow, Wanted, everything
 from lakecommit.leases.taking import Objects, Parts, Taken, drop, look, take
 from lakecommit.leases.who import who_of
@@ -113,8 +113,12 @@ class Keeper:
 
     async def _lose(self, found: NotNow) -> LeaseLost:
         """What is lost stays lost: a cut of a vacuum that is withdrawn later was one that was let stand so long."""
-        body = await self._parts.store.get(found.cut)
-        maker = who_of(body.body) if isinstance(body, Found) else "somebody whose name is gone"
+        try:
+            body = await self._parts.store.get(found.cut)
+            maker = str(who_of(body.body)) if isinstance(body, Found) else "somebody whose name is gone"
+        except StoreError:
+            # It is for people alone, and the loss is certain without it.
+            maker = "somebody whose name could not be read"
         if self._taken is None:
             renewed = "it was not held before by this process"
         else:

@@ -20,6 +20,7 @@ from lakecommit.cli.tables import table_at
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput, LocalDiskFailed, StoreError
+from lakecommit.formats.registry import NAMES, has_log
 from lakecommit.leases.held import Held, HeldLease, Standing, held
 from lakecommit.leases.who import this_process, who_of
 from lakecommit.state.lease_layout import LEASES
@@ -122,6 +123,8 @@ class LeasesOutput:
 async def leases(store: Store, clock: Clock, *, release: str | None = None, apply: bool = False) -> LeasesOutput:
     """Lists them; deletes the objects of `release` right after that where `apply` is set."""
     found = held([info async for page in store.list(LEASES) for info in page])
+    if not (found.leases or found.unknown or await _is_table(store)):
+        raise InvalidInput(f"there is no table at {store.location}; check the location")
     asked = next((each for each in found.leases if each.lease == release), None)
     if release is not None and asked is None:
         raise InvalidInput(
@@ -135,6 +138,14 @@ async def leases(store: Store, clock: Clock, *, release: str | None = None, appl
             raise StoreError(f"it is not known whether {left[0]} was deleted; run it again once the store answers")
         released = len(paths)
     return LeasesOutput(store.location, found, clock.wall_ms(), holders, keeps, unknown, release, released)
+
+
+async def _is_table(store: Store) -> bool:
+    """Whatever is in its log: one that is damaged may have leases all the same."""
+    for name in NAMES:
+        if await has_log(store, name):
+            return True
+    return False
 
 
 async def _keeps(store: Store, clock: Clock) -> tuple[Mapping[str, Group], str | None]:

@@ -212,8 +212,7 @@ def _leases(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tu
     "--orphans-after",
     "orphans_after_ms",
     callback=_age,
-    default=shown_age(ORPHANS_AFTER_MS),
-    show_default=True,
+    show_default=shown_age(ORPHANS_AFTER_MS),
     metavar="AGE",
     help="With --full: how old such files have to be. Younger ones may be of a writer that has not committed yet.",
 )
@@ -233,7 +232,7 @@ def command(
     location: str,
     retain_ms: int | None,
     full: bool,
-    orphans_after_ms: int,
+    orphans_after_ms: int | None,
     ignored: tuple[str, ...],
     short: bool,
     apply: bool,
@@ -246,6 +245,9 @@ def command(
     lease, or an epoch that is not committed yet. What was removed is known from the log; the table is listed only with
     --full.
     """
+    if orphans_after_ms is not None and not full:
+        raise click.UsageError("--orphans-after goes with --full: nothing else looks for files that nobody names")
+    orphans_after_ms = ORPHANS_AFTER_MS if orphans_after_ms is None else orphans_after_ms
     asked = Asked(retain_ms, full, orphans_after_ms, frozenset(ignored), short)
     store = open_store(location, store_options)
     output = run(vacuum(store, SystemClock(), asked, apply=apply, as_json=as_json))

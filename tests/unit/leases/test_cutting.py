@@ -119,6 +119,21 @@ def test_it_gives_up_where_readers_come_all_the_time() -> None:
     assert store.paths() == []
 
 
+@pytest.mark.parametrize("verb", ["put", "get"])
+def test_a_run_that_fails_before_it_has_looked_leaves_no_cut(verb: str) -> None:
+    """Else a reader that has come in between, and whose lease never lapsed, would be told of a loss."""
+    store = TimedStore()
+
+    async def fail(asked: str, path: str) -> None:
+        if asked == verb:
+            raise StoreError("no answer")
+
+    store.after = fail
+    with pytest.raises(StoreError, match="no answer"):
+        cut(store)
+    assert store.paths(CUTS) == []
+
+
 def test_an_intent_whose_fate_is_unknown_is_put_under_another_name() -> None:
     """One that takes effect late would bring an intent back that a reader has deleted."""
     store = TimedStore()
@@ -171,3 +186,25 @@ def test_at_the_end_only_the_own_cut_and_the_living_are_left() -> None:
     made = asyncio.run(run())
     left = [CutName(7, made.run).path, *others[1:], f"{CUTS}/unknown.json", intent_path(f"{9:032x}"), living.path]
     assert store.paths() == sorted(left)
+
+
+def test_cuts_of_one_version_do_not_pile_up_and_one_always_stays() -> None:
+    """Two that end together delete each other's if either may delete all."""
+    store = TimedStore()
+
+    async def run(begin: int) -> Cut:
+        more: dict[str, Any] = {"who": WHO, "new_run": ids(begin), "clock": FakeClock(), "random": lambda: 1.0}
+        made = await guarded_cut(store, 9, store.now_ms, **more)
+        assert isinstance(made, Cut)
+        return made
+
+    async def story() -> None:
+        for begin in (10, 20, 30):
+            await end_run(store, await run(begin), f"{1:032x}")
+            assert len(store.paths(CUTS)) == 1
+        together = [await run(50), await run(40)]
+        for made in together:
+            await end_run(store, made, f"{1:032x}")
+        assert store.paths(CUTS) == [CutName(9, together[0].run).path]
+
+    asyncio.run(story())

@@ -117,3 +117,15 @@ def test_a_copy_of_the_process_is_told_instead_of_waiting_for_ever(held: Held, m
         with pytest.raises(InvalidInput, match="in this process"):
             held.holder.check()
     held.holder.check()
+
+
+def test_a_copy_of_the_process_learns_nothing_and_so_says_nothing_good(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However fresh the lease was when it was copied: the process that holds it may have lost or ended it since."""
+    held.holder.take(3)
+    with monkeypatch.context() as copy:
+        copy.setattr("lakecommit.leases.holder.os.getpid", lambda: -1)
+        with pytest.raises(InvalidInput, match="in this process"):
+            held.holder.check()
+    held.holder.check()

@@ -144,6 +144,24 @@ def test_a_lost_lease_says_all_and_stays_lost() -> None:
     told(story)
 
 
+def test_a_loss_is_known_though_nobody_can_tell_who_made_the_cut() -> None:
+    async def story(store: TimedStore, of: Parts, keeper: Keeper) -> None:
+        await keeper.take(3)
+        store.hold(CutName(6, f"{1:032x}").path)
+
+        async def fail(verb: str, path: str) -> None:
+            if verb == "get":
+                raise StoreError("no answer")
+
+        store.before = fail
+        with pytest.raises(LeaseLost, match="could not be read"):
+            await keeper.look()
+        with pytest.raises(LeaseLost):
+            keeper.check()
+
+    told(story)
+
+
 def test_whoever_has_planned_nothing_takes_a_newer_version() -> None:
     async def story(store: TimedStore, of: Parts, keeper: Keeper) -> None:
         store.hold(CutName(6, f"{1:032x}").path)

@@ -37,6 +37,10 @@ def test_nobody_holds_anything(epochs, invoke, invoke_json):
     assert invoke_json("leases", epochs.location)["leases"] == []
 
 
+def test_where_there_is_no_table_it_says_so(tmp_path, invoke):
+    assert "no table" in invoke("leases", tmp_path / "nothing", exit_code=1).output
+
+
 def test_who_holds_what(epochs, invoke, invoke_json):
     hold(epochs, 2, unique=1, age_s=60)
     hold(epochs, 3, unique=2)

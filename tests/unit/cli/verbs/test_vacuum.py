@@ -113,13 +113,14 @@ def test_versions_that_are_gone_are_named_with_what_finds_their_files(table, inv
         (("--retain", "soon"), "90m, 24h or 7d"),
         (("--retain", "1h"), "--short-retention"),
         (("--full", "--orphans-after", "1h"), "--short-retention"),
+        (("--orphans-after", "8d"), "goes with --full"),
         (("--ignore-lease", "x"), "32 hexadecimal"),
         (("--ignore-lease", "c" * 32), "no lease"),
     ],
 )
 def test_bad_input_is_told_before_anything(table, invoke, given, said):
     before = table.everything()
-    code = 2 if said in ("90m, 24h or 7d", "32 hexadecimal") else 1
+    code = 2 if said in ("90m, 24h or 7d", "goes with --full", "32 hexadecimal") else 1
     assert said in invoke("vacuum", table.location, *given, "--apply", exit_code=code).output
     assert table.everything() == before
 
