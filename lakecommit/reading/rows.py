@@ -157,10 +157,8 @@ class _FilePart:
 
     def _made(self, batch: pa.RecordBatch | None, length: int, kept: pa.Array | None) -> pa.RecordBatch:
         """The rows as they are wanted, without those that are deleted or do not meet the condition."""
-        if kept is not None:
-            length = pc.sum(kept).as_py() or 0
-            batch = None if batch is None else batch.filter(kept)
-        columns = [self._column(number, each, batch, length) for number, each in enumerate(self._reader._needed)]
+        length = length if kept is None else pc.sum(kept).as_py() or 0
+        columns = [self._column(number, each, batch, length, kept) for number, each in enumerate(self._reader._needed)]
         condition = self._reader._condition
         if condition is not None:
             by_name = {each.name: column for each, column in zip(self._reader._needed, columns, strict=True)}
@@ -171,7 +169,10 @@ class _FilePart:
                 columns = [column.filter(mask) for column in columns]
         return pa.RecordBatch.from_arrays(columns[: len(self._reader._wanted)], schema=self._reader._schema)
 
-    def _column(self, number: int, wanted: Field, batch: pa.RecordBatch | None, length: int) -> pa.Array:
+    def _column(
+        self, number: int, wanted: Field, batch: pa.RecordBatch | None, length: int, kept: pa.Array | None
+    ) -> pa.Array:
+        """The `length` values of the rows that are `kept`, which is None where all are."""
         if wanted.name in self._constants:
             return pa.repeat(self._constants[wanted.name], length)
         found = self._found.get(number)
@@ -182,6 +183,8 @@ class _FilePart:
             assert batch is not None
             column = batch.column(self._columns.index(found.index))
             column = column if found.convert is None else found.convert(column)
+            # Not before: views of texts cannot be filtered.
+            column = column if kept is None else column.filter(kept)
             if self.is_legacy:
                 refuse_old(column, self._file.path, wanted.name)
         if not wanted.nullable and column.null_count:

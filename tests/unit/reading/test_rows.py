@@ -44,6 +44,9 @@ WIDER = [
     (pa.array(["text"]), "binary", [b"text"]),
     (pa.array(["text"], pa.large_string()), "string", ["text"]),
     (pa.array(["a", "a"]).dictionary_encode(), "string", ["a", "a"]),
+    (pa.array(["a", None, "b" * 20], pa.string_view()), "string", ["a", None, "b" * 20]),
+    (pa.array([b"a"], pa.binary_view()), "binary", [b"a"]),
+    (pa.array([["a", None], None], pa.list_(pa.string_view())), array("string"), [["a", None], None]),
     (pa.array([1], pa.timestamp("ms", "UTC")), "timestamp", [datetime.datetime(1970, 1, 1, 0, 0, 0, 1000, UTC)]),
     (pa.array([1], pa.timestamp("us")), "timestamp", [datetime.datetime(1970, 1, 1, 0, 0, 0, 1, UTC)]),
     (pa.array([1500], pa.timestamp("ns")), "timestamp_ntz", [datetime.datetime(1970, 1, 1, 0, 0, 0, 1)]),
@@ -270,6 +273,14 @@ def test_deleted_rows_are_left_out(tmp_path, inline, split):
     file = replace(file, vector=vector, vector_id="v")
     found = [row["x"] for row in rows(tmp_path, file, schema_of(x="long"), split=split)]
     assert found == [number for number in range(10_000) if number not in DELETED]
+
+
+def test_deleted_rows_of_a_file_that_has_views_of_texts(tmp_path):
+    texts = [f"text {number}" for number in range(100)]
+    table = pa.table({"x": pa.array(texts, pa.string_view()), "l": pa.array([[each] for each in texts])})
+    table = table.set_column(1, "l", table["l"].cast(pa.list_(pa.string_view())))
+    file = replace(write(tmp_path, "a.parquet", table), vector=stored(tmp_path, range(1, 100)), vector_id="v")
+    assert rows(tmp_path, file, schema_of(x="string", l=array("string"))) == [{"x": "text 0", "l": ["text 0"]}]
 
 
 @pytest.mark.parametrize(
