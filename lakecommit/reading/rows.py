@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import pyarrow as pa
@@ -76,7 +76,8 @@ class _Reader:
         # The condition takes columns as the table has them, the reader may want a part of one.
         self._needed = (*self._wanted, *(each for each in asked if each not in self._wanted))
         self._types = arrow_schema(Struct(self._needed))
-        self._partitions = frozenset(read.plan.partition_columns)
+        # A schema that was given may spell them in another case than the table.
+        self._partitions = {name.lower(): name for name in read.plan.partition_columns}
         self._matching = Matching(by_id=read.plan.words.get(MATCHED_BY) == "id")
 
     def batches(self, split: Split, opened: OpenedFile) -> Iterator[pa.RecordBatch]:
@@ -103,9 +104,9 @@ class _FilePart:
         self._opened = opened
         self.is_legacy = is_legacy(opened.footer.metadata or {})
         self._constants = {
-            each.name: constant(each, file.partition_values, reader._zone)
+            each.name: constant(replace(each, name=name), file.partition_values, reader._zone)
             for each in reader._needed
-            if each.name in reader._partitions
+            if (name := reader._partitions.get(each.name.lower())) is not None
         }
         columns = list(opened.schema)
         self._found: dict[int, Found] = {}

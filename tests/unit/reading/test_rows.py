@@ -16,6 +16,8 @@ from pyroaring import BitMap64
 from lakecommit.errors import CorruptState, InvalidInput, UnsupportedTable, VersionsGone
 from lakecommit.expressions.bound import Session
 from lakecommit.reading import rows as reading_rows
+from lakecommit.reading.wanted import given_schema
+from lakecommit.schema import parse, to_json
 from lakecommit.state.lease_layout import CutName
 
 from .files import array, mapping, read, rows, schema_of, struct, write
@@ -221,6 +223,14 @@ def test_partition_values_that_cannot_be_told_are_refused(tmp_path):
     file = replace(write(tmp_path, "a.parquet", pa.table({"x": [1]})), partition_values={"p": "2024-01-01 12:00:00"})
     with pytest.raises(UnsupportedTable, match="does not say its time zone"):
         rows(tmp_path, file, schema_of(p="timestamp", x="long"), partitions=("p",), session=Session())
+
+
+def test_partition_columns_in_the_case_of_a_schema_that_was_given(tmp_path):
+    file = replace(write(tmp_path, "a.parquet", pa.table({"x": [1]})), partition_values={"p": "7"})
+    table = schema_of(p="long", x="long")
+    given = to_json(given_schema(table, parse(schema_of(P="long", X="long"))))
+    assert rows(tmp_path, file, table, wanted=given, partitions=("p",)) == [{"P": 7, "X": 1}]
+    assert rows(tmp_path, file, table, wanted=given, partitions=("p",), where="p = 7") == [{"P": 7, "X": 1}]
 
 
 def test_partition_columns_alone(tmp_path):
