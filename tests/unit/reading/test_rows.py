@@ -207,6 +207,8 @@ PARTITIONS = [
     ("timestamp", "2024-07-01 12:00:00", datetime.datetime(2024, 7, 1, 10, tzinfo=UTC)),
     ("timestamp_ntz", "2024-01-01 12:00:00.5", datetime.datetime(2024, 1, 1, 12, 0, 0, 500000)),
     ("decimal(10,2)", "1.5", Decimal("1.50")),
+    ("decimal(38,0)", "1234567890" * 3 + "12345678", Decimal("1234567890" * 3 + "12345678")),
+    ("decimal(38,38)", "-0." + "123456789" * 4 + "12", Decimal("-0." + "123456789" * 4 + "12")),
     ("binary", "é", "é".encode()),
 ]
 
