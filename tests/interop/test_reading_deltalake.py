@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +41,12 @@ def test_files_of_its_updates_and_merges(tmp_path: Path) -> None:
     found = [(1, "x"), (2, "bz"), (3, None)]
     assert sorted((row["k"], row["s"]) for row in rows(tmp_path)) == found
     assert [row["k"] for row in rows(tmp_path, where="s > 'b' and s < 'c'")] == [2]
+
+
+def test_its_bounds_of_long_decimals(tmp_path: Path) -> None:
+    values = ["12345678901234567.89", "-98765432109876543210.01", "1000000000000000000.01", "0.10"]
+    for number, value in enumerate(values):
+        column = pa.array([Decimal(value)], pa.decimal128(30, 2))
+        deltalake.write_deltalake(str(tmp_path), pa.table({"k": [number], "m": column}), mode="append")
+    for number, value in enumerate(values):
+        assert [row["k"] for row in rows(tmp_path, where=f"m = {value}")] == [number]

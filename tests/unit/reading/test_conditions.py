@@ -28,6 +28,7 @@ TABLE = schema_of(
     t="timestamp",
     n="timestamp_ntz",
     m="decimal(10,2)",
+    long="decimal(38,2)",
     f="float",
     p="string",
 )
@@ -104,6 +105,15 @@ NEVER = [
     ("id = 5", {"minValues": {"id": {"a": 1}}, "maxValues": {"id": True}}),
     ("t < timestamp '2024-01-01 00:00:00'", bounds("t", "what", "when")),
     ("f < 16777217", bounds("f", 16777216.0, 16777216.0)),
+    # A float that has become a double.
+    ("x < -0.1", bounds("x", -0.1, -0.1)),
+    ("x = -0.10000000149011612", bounds("x", -0.1, -0.1)),
+    # Decimals as doubles.
+    ("long = 12345678901234567.89", bounds("long", 1.2345678901234568e16, 1.2345678901234568e16)),
+    ("long = -12345678901234567.89", bounds("long", -1.2345678901234568e16, -1.2345678901234568e16)),
+    ("long > 1000000000000000000", bounds("long", 1e18, 1e18)),
+    ("long < 1000000000000000000", bounds("long", 1e18, 1e18)),
+    ("long > 9999999999999999999999999999999999.9", bounds("long", 0, 1e36)),
 ]
 
 
@@ -128,6 +138,9 @@ def test_statistics_that_are_no_json_leave_nothing_out():
         ("d > date '2024-01-01'", bounds("d", "2023-01-01", "2024-01-01")),
         ("m < 1.5", bounds("m", 1.50, 2)),
         ("x < 1", bounds("x", 1.0, 2.0)),
+        ("x < -1e300", bounds("x", -1e300, 2.0)),
+        ("long > 1234567890123.45", bounds("long", 1.5, 1234567890123.45)),
+        ("long > 12345678901234600.0", bounds("long", 1.5, 1.2345678901234568e16)),
         ("s = 'b'", bounds("s", "c", "d")),
         ("s > 'é'", bounds("s", "a", "z")),
     ],
