@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from lakecommit.errors import CorruptState, InvalidInput
 from lakecommit.expressions.bound import Session
 from lakecommit.formats.reading import MATCHED_BY, ReadFile, ReadPlan
-from lakecommit.reading.calendar import is_legacy, refuse_old
+from lakecommit.reading.calendar import legacy_types, refuse_old
 from lakecommit.reading.condition import Condition, condition
 from lakecommit.reading.conversion import Found, Matching
 from lakecommit.reading.opening import Files, OpenedFile, Place
@@ -84,9 +84,9 @@ class _Reader:
         part = _FilePart(self, split.file, opened)
         groups = list(_groups(opened.footer, split))
         first_rows = _first_rows(opened.footer)
-        groups = [
-            group for group in groups if self._condition is None or may_match(self._condition, part.leaves, group)
-        ]
+        # Bounds in another calendar are no bounds.
+        if self._condition is not None and not part.legacy:
+            groups = [group for group in groups if may_match(self._condition, part.leaves, group)]
         fetches = iter(groups)
         ahead = part.fetch(next(fetches, None))
         for group in groups:
@@ -102,7 +102,9 @@ class _FilePart:
         self._reader = reader
         self._file = file
         self._opened = opened
-        self.is_legacy = is_legacy(opened.footer.metadata or {})
+        leaves = opened.footer.schema
+        physical = (leaves.column(number).physical_type for number in range(opened.footer.num_columns))
+        self.legacy = legacy_types(opened.footer.metadata or {}, physical)
         self._constants = {
             each.name: constant(replace(each, name=name), file.partition_values, reader._zone)
             for each in reader._needed
@@ -186,8 +188,8 @@ class _FilePart:
             column = column if found.convert is None else found.convert(column)
             # Not before: views of texts cannot be filtered.
             column = column if kept is None else column.filter(kept)
-            if self.is_legacy:
-                refuse_old(column, self._file.path, wanted.name)
+            if self.legacy:
+                refuse_old(column, self.legacy, self._file.path, wanted.name)
         if not wanted.nullable and column.null_count:
             raise InvalidInput(
                 f"column {wanted.name} has nulls, and the schema that was given says that it has none; make it nullable"

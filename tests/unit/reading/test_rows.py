@@ -132,6 +132,30 @@ def test_old_times_in_the_legacy_calendar_are_refused(tmp_path, metadata, refuse
         assert len(rows(tmp_path, file, schema)) == 1
 
 
+@pytest.mark.parametrize(
+    ("version", "int96", "refused"), [("3.0.3", True, True), ("3.0.3", False, False), ("3.1.1", True, False)]
+)
+def test_old_times_of_96_bits_are_in_the_legacy_calendar_for_longer(tmp_path, version, int96, refused):
+    moments = pa.array([-2_208_988_800_000_001], pa.timestamp("us", None if int96 else "UTC"))
+    old = pa.table({"x": moments, "d": pa.array([-141_428], pa.date32())})
+    old = old.replace_schema_metadata({"org.apache.spark.version": version})
+    file = write(tmp_path, "a.parquet", old, use_deprecated_int96_timestamps=int96)
+    schema = schema_of(x="timestamp", d="date")
+    if refused:
+        with pytest.raises(UnsupportedTable, match="has old times in column x"):
+            rows(tmp_path, file, schema)
+        assert len(rows(tmp_path, file, schema, wanted=schema_of(d="date"))) == 1
+    else:
+        assert len(rows(tmp_path, file, schema)) == 1
+
+
+def test_bounds_in_the_legacy_calendar_leave_nothing_out(tmp_path):
+    old = pa.table({"x": pa.array([-141_428], pa.date32())}).replace_schema_metadata(dict(LEGACY[0][0]))
+    file = write(tmp_path, "a.parquet", old)
+    with pytest.raises(UnsupportedTable, match="has old times in column x"):
+        rows(tmp_path, file, schema_of(x="date"), where="x < date '1582-10-01'")
+
+
 def test_later_times_are_the_same_in_both_calendars(tmp_path):
     new = pa.table({"x": pa.array([-141_427, None], pa.date32())}).replace_schema_metadata(dict(LEGACY[0][0]))
     file = write(tmp_path, "a.parquet", new)
