@@ -28,11 +28,13 @@ _LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
 class Part:
     """One of the conditions that are joined by AND, over rows of `fields`. `sign` is that of a comparison of one column
     with a value, read from the column's side, or `isnull` or `isnotnull`; empty for all else. Of an equation `below`
-    says that the column is not above the value, and `above` that it is not below it."""
+    says that the column is not above the value, and `above` that it is not below it. `certain` says that it is the same
+    in all sessions: who plans does not know the session."""
 
     fields: tuple[Field, ...]
     bound: Bound
     sign: str = ""
+    certain: bool = True
     below: Part | None = None
     above: Part | None = None
 
@@ -106,11 +108,11 @@ def _part(expression: Expression, schema: Struct, session: Session) -> Part:
     bound = bind(expression, Struct(fields), session)
     if bound.type != BOOLEAN:
         raise Unsupported("no condition", getattr(expression, "position", None))
+    if _depends_on_ansi(expression, fields, session):
+        return Part(fields, bound, certain=False)
     if len(fields) > 1 or not is_evaluated(fields[0].type):
         return Part(fields, bound)
     sign = _sign(expression)
-    if sign in _BOUNDED and _depends_on_ansi(expression, fields, session):
-        return Part(fields, bound)
     if sign != "=":
         return Part(fields, bound, sign)
     assert isinstance(expression, Call)
@@ -118,13 +120,16 @@ def _part(expression: Expression, schema: Struct, session: Session) -> Part:
     below, above = (
         Part(fields, bind(Call(each, (column, value)), Struct(fields), session), each) for each in ("<=", ">=")
     )
-    return Part(fields, bound, sign, below, above)
+    return Part(fields, bound, sign, below=below, above=above)
 
 
 def _depends_on_ansi(expression: Expression, fields: tuple[Field, ...], session: Session) -> bool:
-    """Whether Spark compares as other numbers in a session without ANSI: who plans does not know the session."""
-    types = {bind(side, Struct(fields), session).type for side in children(expression)}
-    return FLOAT in types and not types.isdisjoint(INTEGERS)
+    """Whether Spark compares as other numbers in a session without ANSI."""
+    sides = children(expression)
+    types = [bind(side, Struct(fields), session).type for side in sides]
+    return (FLOAT in types and any(each in types for each in INTEGERS)) or any(
+        _depends_on_ansi(side, fields, session) for side in sides
+    )
 
 
 def _sign(expression: Expression) -> str:
