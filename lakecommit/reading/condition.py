@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from lakecommit.schema import Field, Primitive, Struct
 _BOUNDED = SIGNS - {"<=>"}
 _ALLOWED = SIGNS | {"and", "not", "isnull", "in", "negative"}
 _LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
+_PADDED = re.compile(r"\bchar\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,8 @@ def _part(expression: Expression, schema: Struct, session: Session) -> Part:
         # A column that is not there is named by the binding.
         bind(expression, schema, session)
         raise Unsupported("a condition on no column", getattr(expression, "position", None))
-    if padded := [field.name for field in fields if str(field.metadata.get(_LENGTHS, "")).startswith("char(")]:
+    # That of a struct, array or map says what is in it.
+    if padded := [field.name for field in fields if _PADDED.search(str(field.metadata.get(_LENGTHS, "")))]:
         raise Unsupported(f"{', '.join(padded)} of the type char, which Spark pads")
     bound = bind(expression, Struct(fields), session)
     if bound.type != BOOLEAN:

@@ -210,6 +210,11 @@ def test_char_columns_are_refused_in_conditions():
     schema = schema_of(c={"type": "string", "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}})
     with pytest.raises(InvalidInput, match="c of the type char, which Spark pads"):
         asked("c = 'a'", schema)
+    nested = {"type": struct(c="string", v="string"), "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "struct<c:char(3)>"}}
+    with pytest.raises(InvalidInput, match="s of the type char, which Spark pads"):
+        asked("s.c = 'a'", schema_of(s=nested))
+    varying = {"type": "string", "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}}
+    assert asked("c = 'a'", schema_of(c=varying)).parts[0].sign == "="
 
 
 def test_rows_that_meet_it(tmp_path):
