@@ -85,16 +85,22 @@ def condition(text: str, schema: Struct, session: Session) -> Condition:
             f"option where ({text}) has {unsupported}, which is not evaluated here; use comparisons of columns with "
             "values and null tests, joined by AND, and filter the rest with Spark"
         ) from None
+    except RecursionError:
+        raise InvalidInput(
+            f"option where ({text[:100]}…) is nested too deeply; join simple conditions by AND"
+        ) from None
     names = {field.name for part in parts for field in part.fields}
     return Condition(text, tuple(field for field in schema.fields if field.name in names), parts, session)
 
 
 def _joined(expression: Expression) -> Iterator[Expression]:
-    if isinstance(expression, Call) and expression.name == "and":
-        for child in expression.arguments:
-            yield from _joined(child)
-    else:
-        yield expression
+    waiting = [expression]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Call) and each.name == "and":
+            waiting += reversed(each.arguments)
+        else:
+            yield each
 
 
 def _part(expression: Expression, schema: Struct, session: Session) -> Part:

@@ -206,6 +206,12 @@ def test_other_conditions_are_refused_by_what_they_have(text, said):
         asked(text)
 
 
+def test_long_conditions_and_deep_ones():
+    assert [part.sign for part in asked(" and ".join(["id > 1"] * 2999 + ["id < 1"])).parts] == [">"] * 2999 + ["<"]
+    with pytest.raises(InvalidInput, match="is nested too deeply"):
+        asked("(" * 3000 + "id = 1" + ")" * 3000)
+
+
 def test_char_columns_are_refused_in_conditions():
     schema = schema_of(c={"type": "string", "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}})
     with pytest.raises(InvalidInput, match="c of the type char, which Spark pads"):
