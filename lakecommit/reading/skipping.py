@@ -55,6 +55,8 @@ def kept_files(condition: Condition, files: Sequence[ReadFile], partition_column
     stats = _Stats(files)
     for part in condition.parts:
         zone = condition.session.zone
+        if not files:
+            break
         if not part.certain:
             continue
         if all(field.name in partitions for field in part.fields):

@@ -165,6 +165,7 @@ def test_partition_values_leave_out_whatever_the_condition():
         ("not (p = 'a')", [2]),
         ("p <=> 'a'", [0]),
         ("p = 'a' and id > 7", [0]),
+        ("p = 'c' and p is not null and id > 7", []),
     ]:
         assert kept(text, None, None, None, values=values) == files, text
 
