@@ -1,16 +1,18 @@
 """Files by old Spark, whose days before 1582 and times before 1900 are counted in the Julian calendar. Pure.
 
-Spark marks a file that it wrote so, or is named in it as older than 3.0. Later values are the same in both calendars.
+Spark marks a file that it wrote so, or is named in it as older than 3.0, for times of 96 bits than 3.1. Later values
+are the same in both calendars.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
 from lakecommit.errors import UnsupportedTable
+from lakecommit.expressions.types import DATE, TIMESTAMP
 from lakecommit.reading.conversion import is_old
 
 _MARKS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
@@ -19,29 +21,32 @@ _VERSION = b"org.apache.spark.version"
 _FIRST_DAY, _FIRST_MICROS = -141_427, -2_208_988_800_000_000
 
 
-def is_legacy(metadata: Mapping[bytes, bytes]) -> bool:
-    """By the metadata of a file's footer."""
-    version = re.match(rb"(\d+)\.", metadata.get(_VERSION, b""))
-    return any(mark in metadata for mark in _MARKS) or (version is not None and int(version[1]) < 3)
+def legacy_types(metadata: Mapping[bytes, bytes], physical_types: Iterable[str]) -> tuple[str, ...]:
+    """Which types of a file are counted so, by its footer: dates and timestamps, timestamps alone, or none."""
+    version = re.match(rb"(\d+)\.(\d+)", metadata.get(_VERSION, b""))
+    written = (9, 0) if version is None else (int(version[1]), int(version[2]))
+    if written < (3, 0) or any(mark in metadata for mark in _MARKS):
+        return DATE.name, TIMESTAMP.name
+    return (TIMESTAMP.name,) if written < (3, 1) and "INT96" in physical_types else ()
 
 
-def refuse_old(values: pa.Array, path: str, column: str) -> None:
-    """Raises `UnsupportedTable` where values of a marked file mean something else than they say."""
+def refuse_old(values: pa.Array, types: Collection[str], path: str, column: str) -> None:
+    """Raises `UnsupportedTable` where values of `types` mean something else than they say."""
     kind = values.type
     if pa.types.is_date32(kind):
-        old = is_old(values, _FIRST_DAY)
+        old = DATE.name in types and is_old(values, _FIRST_DAY)
     elif pa.types.is_timestamp(kind):
-        old = is_old(values, _FIRST_MICROS)
+        old = TIMESTAMP.name in types and is_old(values, _FIRST_MICROS)
     elif pa.types.is_struct(kind):
         for number in range(kind.num_fields):
-            refuse_old(values.field(number), path, f"{column}.{kind.field(number).name}")
+            refuse_old(values.field(number), types, path, f"{column}.{kind.field(number).name}")
         return
     elif pa.types.is_map(kind):
-        refuse_old(values.keys, path, f"{column}.key")
-        refuse_old(values.items, path, f"{column}.value")
+        refuse_old(values.keys, types, path, f"{column}.key")
+        refuse_old(values.items, types, path, f"{column}.value")
         return
     elif pa.types.is_list(kind):
-        refuse_old(values.values, path, f"{column}.element")
+        refuse_old(values.values, types, path, f"{column}.element")
         return
     else:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,17 +23,20 @@ from lakecommit.schema import Field, Primitive, Struct
 _BOUNDED = SIGNS - {"<=>"}
 _ALLOWED = SIGNS | {"and", "not", "isnull", "in", "negative"}
 _LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
+_PADDED = re.compile(r"\bchar\(")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """One of the conditions that are joined by AND, over rows of `fields`. `sign` is that of a comparison of one column
     with a value, read from the column's side, or `isnull` or `isnotnull`; empty for all else. Of an equation `below`
-    says that the column is not above the value, and `above` that it is not below it."""
+    says that the column is not above the value, and `above` that it is not below it. `certain` says that it is the same
+    in all sessions: who plans does not know the session."""
 
     fields: tuple[Field, ...]
     bound: Bound
     sign: str = ""
+    certain: bool = True
     below: Part | None = None
     above: Part | None = None
 
@@ -81,16 +85,22 @@ def condition(text: str, schema: Struct, session: Session) -> Condition:
             f"option where ({text}) has {unsupported}, which is not evaluated here; use comparisons of columns with "
             "values and null tests, joined by AND, and filter the rest with Spark"
         ) from None
+    except RecursionError:
+        raise InvalidInput(
+            f"option where ({text[:100]}…) is nested too deeply; join simple conditions by AND"
+        ) from None
     names = {field.name for part in parts for field in part.fields}
     return Condition(text, tuple(field for field in schema.fields if field.name in names), parts, session)
 
 
 def _joined(expression: Expression) -> Iterator[Expression]:
-    if isinstance(expression, Call) and expression.name == "and":
-        for child in expression.arguments:
-            yield from _joined(child)
-    else:
-        yield expression
+    waiting = [expression]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Call) and each.name == "and":
+            waiting += reversed(each.arguments)
+        else:
+            yield each
 
 
 def _part(expression: Expression, schema: Struct, session: Session) -> Part:
@@ -101,16 +111,17 @@ def _part(expression: Expression, schema: Struct, session: Session) -> Part:
         # A column that is not there is named by the binding.
         bind(expression, schema, session)
         raise Unsupported("a condition on no column", getattr(expression, "position", None))
-    if padded := [field.name for field in fields if str(field.metadata.get(_LENGTHS, "")).startswith("char(")]:
+    # That of a struct, array or map says what is in it.
+    if padded := [field.name for field in fields if _PADDED.search(str(field.metadata.get(_LENGTHS, "")))]:
         raise Unsupported(f"{', '.join(padded)} of the type char, which Spark pads")
     bound = bind(expression, Struct(fields), session)
     if bound.type != BOOLEAN:
         raise Unsupported("no condition", getattr(expression, "position", None))
+    if _depends_on_ansi(expression, fields, session):
+        return Part(fields, bound, certain=False)
     if len(fields) > 1 or not is_evaluated(fields[0].type):
         return Part(fields, bound)
     sign = _sign(expression)
-    if sign in _BOUNDED and _depends_on_ansi(expression, fields, session):
-        return Part(fields, bound)
     if sign != "=":
         return Part(fields, bound, sign)
     assert isinstance(expression, Call)
@@ -118,13 +129,16 @@ def _part(expression: Expression, schema: Struct, session: Session) -> Part:
     below, above = (
         Part(fields, bind(Call(each, (column, value)), Struct(fields), session), each) for each in ("<=", ">=")
     )
-    return Part(fields, bound, sign, below, above)
+    return Part(fields, bound, sign, below=below, above=above)
 
 
 def _depends_on_ansi(expression: Expression, fields: tuple[Field, ...], session: Session) -> bool:
-    """Whether Spark compares as other numbers in a session without ANSI: who plans does not know the session."""
-    types = {bind(side, Struct(fields), session).type for side in children(expression)}
-    return FLOAT in types and not types.isdisjoint(INTEGERS)
+    """Whether Spark compares as other numbers in a session without ANSI."""
+    sides = children(expression)
+    types = [bind(side, Struct(fields), session).type for side in sides]
+    return (FLOAT in types and any(each in types for each in INTEGERS)) or any(
+        _depends_on_ansi(side, fields, session) for side in sides
+    )
 
 
 def _sign(expression: Expression) -> str:

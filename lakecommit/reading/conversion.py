@@ -188,7 +188,8 @@ def _is_list(data_type: pa.DataType) -> bool:
 
 def _is_text(data_type: pa.DataType) -> bool:
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return any(is_kind(data_type) for is_kind in (*kinds, pa.types.is_fixed_size_binary))
+    views = (pa.types.is_string_view, pa.types.is_binary_view)
+    return any(is_kind(data_type) for is_kind in (*kinds, *views, pa.types.is_fixed_size_binary))
 
 
 def _unlike(source: pa.DataType, data_type: DataType, path: str) -> UnsupportedTable:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from lakecommit.errors import CorruptState, InvalidInput
 from lakecommit.expressions.bound import Session
 from lakecommit.formats.reading import MATCHED_BY, ReadFile, ReadPlan
-from lakecommit.reading.calendar import is_legacy, refuse_old
+from lakecommit.reading.calendar import legacy_types, refuse_old
 from lakecommit.reading.condition import Condition, condition
 from lakecommit.reading.conversion import Found, Matching
 from lakecommit.reading.opening import Files, OpenedFile, Place
@@ -76,16 +76,17 @@ class _Reader:
         # The condition takes columns as the table has them, the reader may want a part of one.
         self._needed = (*self._wanted, *(each for each in asked if each not in self._wanted))
         self._types = arrow_schema(Struct(self._needed))
-        self._partitions = frozenset(read.plan.partition_columns)
+        # A schema that was given may spell them in another case than the table.
+        self._partitions = {name.lower(): name for name in read.plan.partition_columns}
         self._matching = Matching(by_id=read.plan.words.get(MATCHED_BY) == "id")
 
     def batches(self, split: Split, opened: OpenedFile) -> Iterator[pa.RecordBatch]:
         part = _FilePart(self, split.file, opened)
         groups = list(_groups(opened.footer, split))
         first_rows = _first_rows(opened.footer)
-        groups = [
-            group for group in groups if self._condition is None or may_match(self._condition, part.leaves, group)
-        ]
+        # Bounds in another calendar are no bounds.
+        if self._condition is not None and not part.legacy:
+            groups = [group for group in groups if may_match(self._condition, part.leaves, group)]
         fetches = iter(groups)
         ahead = part.fetch(next(fetches, None))
         for group in groups:
@@ -101,11 +102,13 @@ class _FilePart:
         self._reader = reader
         self._file = file
         self._opened = opened
-        self.is_legacy = is_legacy(opened.footer.metadata or {})
+        leaves = opened.footer.schema
+        physical = (leaves.column(number).physical_type for number in range(opened.footer.num_columns))
+        self.legacy = legacy_types(opened.footer.metadata or {}, physical)
         self._constants = {
-            each.name: constant(each, file.partition_values, reader._zone)
+            each.name: constant(replace(each, name=name), file.partition_values, reader._zone)
             for each in reader._needed
-            if each.name in reader._partitions
+            if (name := reader._partitions.get(each.name.lower())) is not None
         }
         columns = list(opened.schema)
         self._found: dict[int, Found] = {}
@@ -157,10 +160,8 @@ class _FilePart:
 
     def _made(self, batch: pa.RecordBatch | None, length: int, kept: pa.Array | None) -> pa.RecordBatch:
         """The rows as they are wanted, without those that are deleted or do not meet the condition."""
-        if kept is not None:
-            length = pc.sum(kept).as_py() or 0
-            batch = None if batch is None else batch.filter(kept)
-        columns = [self._column(number, each, batch, length) for number, each in enumerate(self._reader._needed)]
+        length = length if kept is None else pc.sum(kept).as_py() or 0
+        columns = [self._column(number, each, batch, length, kept) for number, each in enumerate(self._reader._needed)]
         condition = self._reader._condition
         if condition is not None:
             by_name = {each.name: column for each, column in zip(self._reader._needed, columns, strict=True)}
@@ -171,7 +172,10 @@ class _FilePart:
                 columns = [column.filter(mask) for column in columns]
         return pa.RecordBatch.from_arrays(columns[: len(self._reader._wanted)], schema=self._reader._schema)
 
-    def _column(self, number: int, wanted: Field, batch: pa.RecordBatch | None, length: int) -> pa.Array:
+    def _column(
+        self, number: int, wanted: Field, batch: pa.RecordBatch | None, length: int, kept: pa.Array | None
+    ) -> pa.Array:
+        """The `length` values of the rows that are `kept`, which is None where all are."""
         if wanted.name in self._constants:
             return pa.repeat(self._constants[wanted.name], length)
         found = self._found.get(number)
@@ -182,8 +186,10 @@ class _FilePart:
             assert batch is not None
             column = batch.column(self._columns.index(found.index))
             column = column if found.convert is None else found.convert(column)
-            if self.is_legacy:
-                refuse_old(column, self._file.path, wanted.name)
+            # Not before: views of texts cannot be filtered.
+            column = column if kept is None else column.filter(kept)
+            if self.legacy:
+                refuse_old(column, self.legacy, self._file.path, wanted.name)
         if not wanted.nullable and column.null_count:
             raise InvalidInput(
                 f"column {wanted.name} has nulls, and the schema that was given says that it has none; make it nullable"

@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 import math
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakecommit.errors import UnsupportedTable
-from lakecommit.expressions.types import DOUBLE, FLOAT, STRING
+from lakecommit.expressions.types import DOUBLE, FLOAT, STRING, decimal_parts
 from lakecommit.formats.reading import ReadFile
 from lakecommit.formats.schema.partition_values import value_of
 from lakecommit.reading.condition import Condition, Part, plain
@@ -29,6 +30,10 @@ from lakecommit.schema import Field, Primitive
 
 # Writers cut texts off at this length; some of them make a bound of what is left that is too low.
 _CUT_OFF = 32
+# Decimals of so many digits are doubles, and a double is told by so many. One that stands for a decimal is this near.
+_DIGITS_OF_ALL_DOUBLES, _DIGITS_OF_A_DOUBLE, _NEAR = 15, 17, Decimal("1e-15")
+_DOWN, _UP = Context(prec=100, rounding=ROUND_FLOOR), Context(prec=100, rounding=ROUND_CEILING)
+_LARGEST_FLOAT = 3.4e38
 # Times are rounded down to a millisecond.
 _ROUNDED_US = 999
 _OFFSET = re.compile(r"(.*?)\s*(?:Z|([+-]\d\d):?(\d\d))?")
@@ -50,6 +55,10 @@ def kept_files(condition: Condition, files: Sequence[ReadFile], partition_column
     stats = _Stats(files)
     for part in condition.parts:
         zone = condition.session.zone
+        if not files:
+            break
+        if not part.certain:
+            continue
         if all(field.name in partitions for field in part.fields):
             met = _by_partition(part, files, zone)
         elif part.sign and part.fields[0].name not in partitions:
@@ -188,12 +197,34 @@ def _whole(field: Field, said: Any, lowest: bool) -> Any:
 
 
 def _float(field: Field, said: Any, lowest: bool) -> Any:
-    """NaN and infinities are texts, of which writers make what they like."""
-    return float(said) if isinstance(said, int | Decimal) else None
+    """NaN and infinities are texts, of which writers make what they like. What a column says that was a float then is
+    the shortest text for a float: its value as a double is another, and may be lower."""
+    if not isinstance(said, int | Decimal):
+        return None
+    value = float(said)
+    return min(value, _as_float(value)) if abs(value) < _LARGEST_FLOAT else value
+
+
+def _as_float(value: float) -> float:
+    found: float = struct.unpack("f", struct.pack("f", value))[0]
+    return found
 
 
 def _decimal(field: Field, said: Any, lowest: bool) -> Any:
-    return Decimal(said) if isinstance(said, int | Decimal | str) else None
+    """Some writers, such as deltalake, say doubles, which are near the values alone."""
+    if not isinstance(said, int | Decimal | str):
+        return None
+    value, (precision, scale) = Decimal(said), decimal_parts(field.type) or (0, 0)
+    rounding = _DOWN if lowest else _UP
+    if value.adjusted() + 1 + scale <= _DIGITS_OF_ALL_DOUBLES or _digits(value) > _DIGITS_OF_A_DOUBLE:
+        return value
+    near = rounding.multiply(abs(value), _NEAR)
+    value = rounding.subtract(value, near) if lowest else rounding.add(value, near)
+    return rounding.quantize(value, Decimal(1).scaleb(-scale)) if value.adjusted() < precision - scale else None
+
+
+def _digits(value: Decimal) -> int:
+    return len(value.normalize(_DOWN).as_tuple().digits)
 
 
 def _moment(field: Field, said: Any, lowest: bool) -> Any:

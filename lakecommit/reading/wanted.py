@@ -27,7 +27,8 @@ def given_schema(schema: str, given: Struct) -> Struct:
     """A schema that was given, with what the table says of its columns. It may leave columns and fields out. Raises
     `SchemaMismatch`, by column, where it asks for what the table does not have."""
     table = readable(parse(schema))
-    problems: list[str] = []
+    # A batch of Arrow's without columns does not say how many rows it has.
+    problems = [] if given.fields else ["it has no columns"]
     found = _struct(given, table, "", problems)
     if problems:
         raise SchemaMismatch(f"the schema that was given does not fit the table: {'; '.join(problems)}")

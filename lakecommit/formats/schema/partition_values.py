@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 
 from lakecommit.errors import InvalidInput
 from lakecommit.expressions.syntax import Value
@@ -17,6 +17,8 @@ _DAY = re.compile(r"([+-]?\d{4,})-(\d{1,2})-(\d{1,2})")
 _MOMENT = re.compile(r"([+-]?\d{4,}-\d{1,2}-\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?)?(Z?)")
 # The distance that Gregorian years repeat after, so that any year has its like.
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
+# Python would round to 28 digits.
+_EXACTLY = Context(prec=100)
 
 # In the order of the table's partition columns.
 PartitionValues = tuple[Value, ...]
@@ -75,7 +77,7 @@ def _float(text: str) -> Value:
 
 
 def _decimal(text: str) -> Decimal:
-    return Decimal(text).normalize()
+    return Decimal(text).normalize(_EXACTLY)
 
 
 def _days(text: str) -> int:

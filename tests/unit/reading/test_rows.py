@@ -16,6 +16,8 @@ from pyroaring import BitMap64
 from lakecommit.errors import CorruptState, InvalidInput, UnsupportedTable, VersionsGone
 from lakecommit.expressions.bound import Session
 from lakecommit.reading import rows as reading_rows
+from lakecommit.reading.wanted import given_schema
+from lakecommit.schema import parse, to_json
 from lakecommit.state.lease_layout import CutName
 
 from .files import array, mapping, read, rows, schema_of, struct, write
@@ -44,6 +46,9 @@ WIDER = [
     (pa.array(["text"]), "binary", [b"text"]),
     (pa.array(["text"], pa.large_string()), "string", ["text"]),
     (pa.array(["a", "a"]).dictionary_encode(), "string", ["a", "a"]),
+    (pa.array(["a", None, "b" * 20], pa.string_view()), "string", ["a", None, "b" * 20]),
+    (pa.array([b"a"], pa.binary_view()), "binary", [b"a"]),
+    (pa.array([["a", None], None], pa.list_(pa.string_view())), array("string"), [["a", None], None]),
     (pa.array([1], pa.timestamp("ms", "UTC")), "timestamp", [datetime.datetime(1970, 1, 1, 0, 0, 0, 1000, UTC)]),
     (pa.array([1], pa.timestamp("us")), "timestamp", [datetime.datetime(1970, 1, 1, 0, 0, 0, 1, UTC)]),
     (pa.array([1500], pa.timestamp("ns")), "timestamp_ntz", [datetime.datetime(1970, 1, 1, 0, 0, 0, 1)]),
@@ -127,6 +132,30 @@ def test_old_times_in_the_legacy_calendar_are_refused(tmp_path, metadata, refuse
         assert len(rows(tmp_path, file, schema)) == 1
 
 
+@pytest.mark.parametrize(
+    ("version", "int96", "refused"), [("3.0.3", True, True), ("3.0.3", False, False), ("3.1.1", True, False)]
+)
+def test_old_times_of_96_bits_are_in_the_legacy_calendar_for_longer(tmp_path, version, int96, refused):
+    moments = pa.array([-2_208_988_800_000_001], pa.timestamp("us", None if int96 else "UTC"))
+    old = pa.table({"x": moments, "d": pa.array([-141_428], pa.date32())})
+    old = old.replace_schema_metadata({"org.apache.spark.version": version})
+    file = write(tmp_path, "a.parquet", old, use_deprecated_int96_timestamps=int96)
+    schema = schema_of(x="timestamp", d="date")
+    if refused:
+        with pytest.raises(UnsupportedTable, match="has old times in column x"):
+            rows(tmp_path, file, schema)
+        assert len(rows(tmp_path, file, schema, wanted=schema_of(d="date"))) == 1
+    else:
+        assert len(rows(tmp_path, file, schema)) == 1
+
+
+def test_bounds_in_the_legacy_calendar_leave_nothing_out(tmp_path):
+    old = pa.table({"x": pa.array([-141_428], pa.date32())}).replace_schema_metadata(dict(LEGACY[0][0]))
+    file = write(tmp_path, "a.parquet", old)
+    with pytest.raises(UnsupportedTable, match="has old times in column x"):
+        rows(tmp_path, file, schema_of(x="date"), where="x < date '1582-10-01'")
+
+
 def test_later_times_are_the_same_in_both_calendars(tmp_path):
     new = pa.table({"x": pa.array([-141_427, None], pa.date32())}).replace_schema_metadata(dict(LEGACY[0][0]))
     file = write(tmp_path, "a.parquet", new)
@@ -202,6 +231,8 @@ PARTITIONS = [
     ("timestamp", "2024-07-01 12:00:00", datetime.datetime(2024, 7, 1, 10, tzinfo=UTC)),
     ("timestamp_ntz", "2024-01-01 12:00:00.5", datetime.datetime(2024, 1, 1, 12, 0, 0, 500000)),
     ("decimal(10,2)", "1.5", Decimal("1.50")),
+    ("decimal(38,0)", "1234567890" * 3 + "12345678", Decimal("1234567890" * 3 + "12345678")),
+    ("decimal(38,38)", "-0." + "123456789" * 4 + "12", Decimal("-0." + "123456789" * 4 + "12")),
     ("binary", "é", "é".encode()),
 ]
 
@@ -218,6 +249,14 @@ def test_partition_values_that_cannot_be_told_are_refused(tmp_path):
     file = replace(write(tmp_path, "a.parquet", pa.table({"x": [1]})), partition_values={"p": "2024-01-01 12:00:00"})
     with pytest.raises(UnsupportedTable, match="does not say its time zone"):
         rows(tmp_path, file, schema_of(p="timestamp", x="long"), partitions=("p",), session=Session())
+
+
+def test_partition_columns_in_the_case_of_a_schema_that_was_given(tmp_path):
+    file = replace(write(tmp_path, "a.parquet", pa.table({"x": [1]})), partition_values={"p": "7"})
+    table = schema_of(p="long", x="long")
+    given = to_json(given_schema(table, parse(schema_of(P="long", X="long"))))
+    assert rows(tmp_path, file, table, wanted=given, partitions=("p",)) == [{"P": 7, "X": 1}]
+    assert rows(tmp_path, file, table, wanted=given, partitions=("p",), where="p = 7") == [{"P": 7, "X": 1}]
 
 
 def test_partition_columns_alone(tmp_path):
@@ -270,6 +309,14 @@ def test_deleted_rows_are_left_out(tmp_path, inline, split):
     file = replace(file, vector=vector, vector_id="v")
     found = [row["x"] for row in rows(tmp_path, file, schema_of(x="long"), split=split)]
     assert found == [number for number in range(10_000) if number not in DELETED]
+
+
+def test_deleted_rows_of_a_file_that_has_views_of_texts(tmp_path):
+    texts = [f"text {number}" for number in range(100)]
+    table = pa.table({"x": pa.array(texts, pa.string_view()), "l": pa.array([[each] for each in texts])})
+    table = table.set_column(1, "l", table["l"].cast(pa.list_(pa.string_view())))
+    file = replace(write(tmp_path, "a.parquet", table), vector=stored(tmp_path, range(1, 100)), vector_id="v")
+    assert rows(tmp_path, file, schema_of(x="string", l=array("string"))) == [{"x": "text 0", "l": ["text 0"]}]
 
 
 @pytest.mark.parametrize(

@@ -54,3 +54,5 @@ def test_a_schema_that_does_not_fit_is_refused_by_column():
     for said in ("id is string there and bigint in the table", "zz is not in the table", "l.element.c is not in"):
         assert said in str(caught.value)
     assert "m is array<bigint> there and map<string,struct<c:date>>" in str(caught.value)
+    with pytest.raises(SchemaMismatch, match="it has no columns"):
+        given_schema(TABLE, parse(schema_of()))

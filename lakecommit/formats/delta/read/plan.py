@@ -81,4 +81,4 @@ def _reasons(protocol: DeltaProtocol, metadata: Metadata) -> Iterator[str]:
     for path, field in fields:
         for name in own_types(field.type):
             if name not in PRIMITIVES and decimal_parts(name) is None and not name.startswith(("char(", "varchar(")):
-                yield f"the column {path} has the type {name}, which is not read; leave it out, or use delta-spark"
+                yield f"the column {path} has the type {name}, which is not read; drop it, or use delta-spark"
