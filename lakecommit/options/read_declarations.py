@@ -149,7 +149,7 @@ class ReadOptions:
         between(whole_number, 1, MAX_PENDING),
         default="1000",
         values="a whole number from 1 to 2^31-1",
-        help="A batch has splits of at most this number, or so many as files.",
+        help="A batch has at most this many splits: files, or parts of large ones.",
     )
     max_bytes: int | None = option(
         "maxBytesPerTrigger",
