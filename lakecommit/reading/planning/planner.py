@@ -20,7 +20,7 @@ from lakecommit.formats.versions import ReadVersions
 from lakecommit.reading.planning import moves
 from lakecommit.reading.planning.judging import Reading, refusal
 from lakecommit.reading.planning.limits import UNLIMITED, Budget, Limits
-from lakecommit.reading.planning.log_walk import Cutting, Rows, Until, UpTo, Walked, WithinLimits, walk
+from lakecommit.reading.planning.log_walk import Cutting, Rows, Until, UpTo, Walked, WithinLimits, check_whole, walk
 from lakecommit.reading.planning.offsets import (
     NO_VERSION,
     At,
@@ -133,7 +133,13 @@ class StreamPlanner:
         if isinstance(start, Begin) and end.first is None:
             # A snapshot without splits.
             return ()
-        return (await self._walk(_where(start, end), UpTo(end.at))).rows
+        begins = _where(start, end)
+        if begins.at == end.at:
+            # The snapshot ends, or it is written down where a stream starts.
+            return ()
+        walked = await self._walk(begins, UpTo(end.at))
+        check_whole(walked, end.at, self._versions.location)
+        return walked.rows
 
     def commit(self, end: StreamOffset) -> None:
         """Spark has completed everything up to `end`, for good, or says so again."""
@@ -298,7 +304,7 @@ class StreamPlanner:
     async def _past_the_gap(self, begins: Offset) -> Walked:
         """Nothing of the versions that are gone, up to the first one that the log still leads to."""
         self._state = first = await first_left(self._versions, begins.version, await self._look())
-        return Walked(end=At(first.version), state=first)
+        return Walked(end=At(first.version), state=first, seen=self._newest)
 
     def _give(self, start: StreamOffset, end: Offset, rows: Sequence[Rows], budget: Budget) -> Offset:
         self._advance(moves.Given(end))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakecommit.errors import InvalidInput, SchemaMismatch, TableMadeAnew, VersionsGone
+from lakecommit.errors import CorruptState, InvalidInput, SchemaMismatch, TableMadeAnew, VersionsGone
 from lakecommit.reading.planning import log_walk
 from lakecommit.reading.planning.judging import Removes
 from lakecommit.reading.planning.limits import Limits
@@ -146,3 +146,35 @@ async def test_a_version_of_many_files_is_sorted_on_disk(monkeypatch: pytest.Mon
     await stream.all()
     stream.table.commit(*(file(f"l{number}", at_ms=9 - number) for number in range(10)))
     assert await stream.all() == [["l9", "l8", "l7", "l6"], ["l5", "l4", "l3", "l2"], ["l1", "l0"]]
+
+
+async def a_batch_of_two_that_is_logged(**options: object) -> Stream:
+    stream = Stream(a_table(1), limits=Limits(), **options)  # type: ignore[arg-type]
+    await stream.all()
+    stream.table.commit(file("l0"))
+    stream.table.commit(file("m0"), removes=["s0"] if options else [])
+    stream.clock.boot += 1000
+    await stream.plan()
+    assert stream.last_offset.version == 3
+    return stream
+
+
+async def test_a_batch_that_is_planned_again_never_ends_short_where_what_was_passed_over_is_refused_now() -> None:
+    stream = await a_batch_of_two_that_is_logged(removes=Removes(ignore_changes=True))
+    stream.removes = Removes()
+    stream.restart()
+    with pytest.raises(InvalidInput, match="version 3"):
+        await stream.run()
+    stream.removes = Removes(ignore_changes=True)
+    stream.restart()
+    assert await stream.run() == ["l0", "m0"]
+
+
+async def test_a_batch_that_is_planned_again_never_ends_short_where_the_log_does() -> None:
+    stream = await a_batch_of_two_that_is_logged()
+    last = stream.table.versions.pop()
+    stream.restart()
+    with pytest.raises(CorruptState, match="no longer leads to version 3"):
+        await stream.run()
+    stream.table.versions.append(last)
+    assert await stream.run() == ["l0", "m0"]
