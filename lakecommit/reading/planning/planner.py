@@ -130,9 +130,6 @@ class StreamPlanner:
             return (Rows(self._snapshot, list(self._plan.between(after, end.at.after))),)
         if self._given is not None and self._given[:2] == (start, end):
             return self._given[2]
-        if isinstance(start, Begin) and end.first is None:
-            # A snapshot without splits.
-            return ()
         begins = _where(start, end)
         if begins.at == end.at:
             # The snapshot ends, or it is written down where a stream starts.
@@ -376,6 +373,6 @@ def _in_log(offset: Offset, at: At) -> Offset:
 def _where(start: StreamOffset, end: Offset) -> Offset:
     """Where in the log a batch begins that ends there."""
     if isinstance(start, Begin):
-        assert end.first is not None, "a snapshot ends before its log begins"
-        return _in_log(end, At(end.first - 1))
+        # A snapshot without splits ends in the first batch, which may go on in the log where Spark asks for everything.
+        return _in_log(end, At(end.plan.version if end.first is None else end.first - 1))
     return start if start.phase is Phase.LOG else _in_log(start, At(start.plan.version))

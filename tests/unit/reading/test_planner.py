@@ -295,3 +295,17 @@ async def test_a_stop_releases_nothing() -> None:
     stream.planner.stop()
     assert stream.leases.held[0].stopped
     assert stream.planner.figures.released == 0
+
+
+async def test_what_followed_an_empty_snapshot_at_once_is_read_again_by_another_process() -> None:
+    stream = Stream()
+
+    def committed() -> None:
+        if len(stream.table.versions) == 1:
+            stream.table.commit(file("l0"))
+
+    stream.leases.meanwhile = committed
+    assert await stream.plan(unlimited=True)
+    assert stream.last_offset.version == 1
+    stream.restart()
+    assert await stream.run() == ["l0"]
