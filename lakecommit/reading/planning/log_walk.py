@@ -44,13 +44,15 @@ class Rows:
 @dataclass(slots=True)
 class Walked:
     """A batch: its rows, and where it ends. `state` is the table after the last version that lies behind as a whole;
-    None where that is none. `seen` is the table after the newest version that was seen. `stopped` is what keeps the
-    stream from reading that version, where this is why the batch ends."""
+    None where that is none. `seen` is the table after the newest version that was seen, and `seen_all` says that there
+    was none after it. `stopped` is what keeps the stream from reading that version, where this is why the batch ends.
+    """
 
     rows: list[Rows] = field(default_factory=list)
     end: At | None = None
     state: TableState | None = None
     seen: TableState | None = None
+    seen_all: bool = False
     stopped: Exception | None = None
 
 
@@ -143,6 +145,7 @@ async def walk(
                     walked.end = At(change.version, splits[-1].id)
                 return walked
             walked.end, walked.state = At(change.version), change.state
+    walked.seen_all = True
     return walked
 
 

@@ -294,8 +294,9 @@ class StreamPlanner:
             _log.warning("rows are lost, as failOnDataLoss=false allows: %s", error)
             return await self._past_the_gap(begins)
         self._state = walked.state
-        if walked.seen is not None:
-            self._newest = walked.seen
+        if walked.seen is not None and (self._newest is None or walked.seen.version > self._newest.version):
+            # Limits end a walk before it has seen how far the table is.
+            self._newest = walked.seen if walked.seen_all else await self._at(None)
         return walked
 
     async def _past_the_gap(self, begins: Offset) -> Walked:

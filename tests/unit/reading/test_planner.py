@@ -309,3 +309,19 @@ async def test_what_followed_an_empty_snapshot_at_once_is_read_again_by_another_
     assert stream.last_offset.version == 1
     stream.restart()
     assert await stream.run() == ["l0"]
+
+
+async def test_how_far_the_table_is_stays_known_while_a_stream_catches_up() -> None:
+    stream = Stream(a_table(1))
+    await stream.all()
+    for number in range(9):
+        stream.table.commit(file(f"l{number}"))
+    stream.restart()
+    await stream.plan()
+    assert (stream.last_offset.version, stream.planner.newest) == (3, 10)
+    await stream.run()
+    for number in range(9):
+        stream.table.commit(file(f"m{number}"))
+    for _ in range(4):
+        await stream.batch()
+    assert (stream.last_offset.version, stream.planner.newest) == (11, 19)
