@@ -18,6 +18,7 @@ from lakecommit.formats.base import TableState
 from lakecommit.formats.reading import GoneFile, ReadPlan
 from lakecommit.formats.versions import ReadVersions
 from lakecommit.reading.planning import moves
+from lakecommit.reading.planning.containing import as_in
 from lakecommit.reading.planning.judging import Reading, refusal
 from lakecommit.reading.planning.limits import UNLIMITED, Budget, Limits
 from lakecommit.reading.planning.log_walk import Cutting, Rows, Until, UpTo, Walked, WithinLimits, check_whole, walk
@@ -34,6 +35,8 @@ from lakecommit.reading.planning.offsets import (
 from lakecommit.reading.planning.plan import Plan, build_plan, check_same
 from lakecommit.reading.planning.ports import Figures, Held, Leases
 from lakecommit.reading.planning.starting import Start, first_left, first_version
+from lakecommit.reading.types import readable
+from lakecommit.schema import parse
 
 LOOK_EVERY_MS = 1000
 _log = logging.getLogger("lakecommit.reading")
@@ -68,6 +71,7 @@ class StreamPlanner:
         self._settings = settings
         self._clock = clock
         self._show = show
+        self._reading = settings.reading
         self._now = moves.Planning()
         self._held: Held | None = None
         self._plan: Plan | None = None
@@ -181,7 +185,7 @@ class StreamPlanner:
         async def chosen() -> int:
             nonlocal table, first
             first = await first_version(self._settings.start, self._versions, table)
-            problem = refusal(table, table.table_id, self._settings.reading)
+            problem = refusal(table, table.table_id, self._reading_of(table))
             if problem is not None:
                 raise problem
             return table.version if first is None else max(first - 1, 0)
@@ -208,13 +212,20 @@ class StreamPlanner:
     async def _go_on(self, effect: moves.TakeLease, known: Offset) -> None:
         """Goes on with the lease of the run before."""
         assert effect.lease is not None and effect.version is not None and effect.phase is not None
-        problem = refusal(await self._look(), known.table_id, self._settings.reading)
+        table = await self._look()
+        problem = refusal(table, known.table_id, self._reading_of(table))
         if isinstance(problem, TableMadeAnew):
             raise problem
         self._is_new = False
         with self._losing():
             self._held = await self._leases.go_on(effect.lease, effect.version, self._wants)
         self._advance(moves.Took(effect.lease, effect.version, effect.phase, effect.behind))
+
+    def _reading_of(self, table: TableState) -> Reading:
+        """From now on the query's columns are known by what files call them, too."""
+        reading = self._settings.reading
+        self._reading = replace(reading, schema=as_in(reading.schema, readable(parse(table.schema))))
+        return self._reading
 
     def _wants(self, gone: GoneFile, new: bool | None) -> bool:
         """What later versions added, and what of the snapshot is neither read nor acknowledged. Asked while a lease is
@@ -285,7 +296,7 @@ class StreamPlanner:
                 begins.at,
                 until,
                 table_id=begins.table_id,
-                reading=self._settings.reading,
+                reading=self._reading,
                 cutting=cutting,
             )
         except VersionsGone as error:

@@ -9,7 +9,7 @@ from lakecommit.reading.planning import log_walk
 from lakecommit.reading.planning.judging import Removes
 from lakecommit.reading.planning.limits import Limits
 from lakecommit.reading.planning.starting import LATEST, Start
-from tests.unit.reading.tables import Stream, Table, file, schema_of
+from tests.unit.reading.tables import Change, State, Stream, Table, file, mapped, schema_of
 from tests.unit.reading.test_planner import a_table
 
 
@@ -113,6 +113,29 @@ async def test_a_schema_that_grows_stops_the_query_before_that_version() -> None
     stream.schema = schema_of("id", "more")
     stream.restart()
     assert await stream.all() == [["m0"]]
+
+
+@pytest.mark.parametrize("before, after", [("id", "key"), ("key", "id")])
+async def test_a_column_that_was_chosen_and_has_another_name_now_is_never_read_as_nulls(
+    before: str, after: str
+) -> None:
+    """Its name before is the query's where it is renamed while that runs, else its name after."""
+    table = Table(versions=[Change(0, State(0, schema=mapped(**{before: "c1", "other": "c2"})))])
+    stream = Stream(table, chosen=True, start=Start(version=0), limits=Limits())
+    table.commit(file("l0"))
+    if before == "id":
+        assert await stream.all() == [["l0"]]
+    table.commit(file("m0"), schema=mapped(**{after: "c1", "other": "c2", "more": "c3"}))
+    stream.clock.boot += 1000
+    with pytest.raises(SchemaMismatch, match="column key is id in the query's schema"):
+        await stream.plan()
+
+
+async def test_a_column_that_came_later_is_null_before_that() -> None:
+    table = Table(versions=[Change(0, State(0, schema=mapped(other="c2")))])
+    table.commit(file("l0"))
+    table.commit(file("m0"), schema=mapped(other="c2", id="c1"))
+    assert await Stream(table, chosen=True, start=Start(version=0)).all() == [["l0", "m0"]]
 
 
 async def test_another_table_in_its_place_is_refused() -> None:
