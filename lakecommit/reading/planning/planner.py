@@ -248,6 +248,9 @@ class StreamPlanner:
         if written is not None:
             cutting = replace(cutting, split_bytes=written.split_bytes)
         state = await self._at(version)
+        # A query that was started again may have another schema than the one that it began with.
+        if (problem := refusal(state, state.table_id, self._reading)) is not None:
+            raise problem
         self._snapshot = self._versions.read_plan(state)
         plan = await build_plan(
             self._versions.live(state),
