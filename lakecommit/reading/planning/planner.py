@@ -83,8 +83,9 @@ class StreamPlanner:
         self._idle_since_ms: int | None = None
         self._newest: TableState | None = None
         self._pinned: TableState | None = None
-        # Nobody has planned anything: every file is wanted.
+        # Nobody has planned anything. Without a first version it starts with a snapshot, and every file is wanted.
         self._is_new = True
+        self._first: int | None = None
         # Whether files of the snapshot were removed of which nobody could tell yet whether they are wanted.
         self._doubted = False
         self._given: tuple[StreamOffset, Offset, Sequence[Rows]] | None = None
@@ -180,11 +181,9 @@ class StreamPlanner:
     async def _begin(self) -> None:
         """Takes a lease for a new stream, of exactly the version that is planned."""
         table, asked = self._pinned or await self._look(), 0
-        first: int | None = None
 
         async def chosen() -> int:
-            nonlocal table, first
-            first = await first_version(self._settings.start, self._versions, table)
+            first = self._first = await first_version(self._settings.start, self._versions, table)
             problem = refusal(table, table.table_id, self._reading_of(table))
             if problem is not None:
                 raise problem
@@ -201,7 +200,7 @@ class StreamPlanner:
 
         with self._losing():
             self._held, version = await self._leases.begin(newest, self._wants)
-        self._is_new = False
+        self._is_new, first = False, self._first
         self._advance(moves.Took(self._held.id, version, Phase.SNAPSHOT if first is None else Phase.LOG))
         if first is not None:
             split_bytes = self._settings.cutting.split_bytes
@@ -230,10 +229,12 @@ class StreamPlanner:
     def _wants(self, gone: GoneFile, new: bool | None) -> bool:
         """What later versions added, and what of the snapshot is neither read nor acknowledged. Asked while a lease is
         taken, by its thread."""
-        if self._is_new:
+        if self._is_new and self._first is None:
             return True
         if new is not None:
             return new
+        if self._is_new:
+            return self._first == 0
         if self._now.standing is moves.Standing.LOG:
             return False
         if self._plan is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakecommit.errors import CorruptState, InvalidInput, SchemaMismatch, TableMadeAnew, VersionsGone
+from lakecommit.errors import CorruptState, InvalidInput, LeaseLost, SchemaMismatch, TableMadeAnew, VersionsGone
 from lakecommit.reading.planning import log_walk
 from lakecommit.reading.planning.judging import Removes
 from lakecommit.reading.planning.limits import Limits
@@ -201,3 +201,25 @@ async def test_a_batch_that_is_planned_again_never_ends_short_where_the_log_does
         await stream.run()
     stream.table.versions.append(last)
     assert await stream.run() == ["l0", "m0"]
+
+
+@pytest.mark.parametrize("start", [Start(version=2), Start(time_ms=2000), Start(version=LATEST)])
+async def test_a_start_at_a_version_does_not_want_what_was_removed_of_those_before(start: Start) -> None:
+    stream = Stream(a_table(1), start=start)
+    stream.table.commit(file("c0"), removes=["s0"], data_change=False)
+    stream.leases.cut = 2
+    if start.version == LATEST:
+        stream.leases.meanwhile = lambda: stream.table.commit(file("c1"), removes=["c0"], data_change=False)
+        stream.leases.cut = 3
+    await stream.plan()
+    assert len(stream.leases.taken) == 1
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_a_start_at_a_version_wants_what_that_one_added(first: int) -> None:
+    stream = Stream(Table(versions=[Change(0, State(0), [(file("s0"), True)])]), start=Start(version=first))
+    stream.table.commit(file("l0"))
+    stream.table.commit(file("c0"), removes=["l0" if first else "s0"], data_change=False)
+    stream.leases.cut = 2
+    with pytest.raises(LeaseLost):
+        await stream.plan()
