@@ -128,15 +128,15 @@ async def walk(
                 problem = refusal(change.state, table_id, reading)
                 if problem is not None:
                     raise problem
-                is_read = reads(change, reading)
                 plan = versions.read_plan(change.state)
+                keep = cutting.keep(plan) if reads(change, reading) else None
             except Exception as error:
                 if walked.end is None:
                     raise
                 walked.stopped = error
                 return walked
             after = start.after if change.version == start.version else ""
-            pages = _pages(change, cutting.keep(plan)) if is_read else iter(())
+            pages = iter(()) if keep is None else _pages(change, keep)
             splits, whole = await _taken(change.version, pages, after, until, cutting)
             if splits:
                 walked.rows.append(Rows(plan, splits))

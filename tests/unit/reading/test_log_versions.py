@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lakecommit.errors import CorruptState, InvalidInput, LeaseLost, SchemaMismatch, TableMadeAnew, VersionsGone
+from lakecommit.formats.reading import ReadPlan
 from lakecommit.reading.planning import log_walk
 from lakecommit.reading.planning.judging import Removes
 from lakecommit.reading.planning.limits import Limits
+from lakecommit.reading.planning.plan import Keep, every_file
 from lakecommit.reading.planning.starting import LATEST, Start
 from tests.unit.reading.tables import Change, State, Stream, Table, file, mapped, schema_of
 from tests.unit.reading.test_planner import a_table
@@ -223,3 +225,19 @@ async def test_a_start_at_a_version_wants_what_that_one_added(first: int) -> Non
     stream.leases.cut = 2
     with pytest.raises(LeaseLost):
         await stream.plan()
+
+
+async def test_what_comes_before_a_version_that_a_filter_does_not_fit_is_read_first() -> None:
+    def keep(plan: ReadPlan) -> Keep:
+        if "id" not in plan.schema:
+            raise InvalidInput("option where names id, which is not there")
+        return every_file
+
+    stream = Stream(a_table(1), chosen=True, limits=Limits(), keep=keep)
+    await stream.all()
+    stream.table.commit(file("l0"))
+    stream.table.commit(file("m0"), schema=schema_of("other"))
+    stream.clock.boot += 1000
+    assert await stream.batch() == ["l0"]
+    with pytest.raises(InvalidInput, match="names id"):
+        await stream.batch()
