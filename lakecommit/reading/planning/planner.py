@@ -307,17 +307,20 @@ class StreamPlanner:
             if self._settings.fail_on_data_loss:
                 raise
             _log.warning("rows are lost, as failOnDataLoss=false allows: %s", error)
-            return await self._past_the_gap(begins)
+            return await self._past_the_gap(begins, until)
         self._state = walked.state
         if walked.seen is not None and (self._newest is None or walked.seen.version > self._newest.version):
             # Limits end a walk before it has seen how far the table is.
             self._newest = walked.seen if walked.seen_all else await self._at(None)
         return walked
 
-    async def _past_the_gap(self, begins: Offset) -> Walked:
-        """Nothing of the versions that are gone, up to the first one that the log still leads to."""
+    async def _past_the_gap(self, begins: Offset, until: Until) -> Walked:
+        """Nothing of the versions that are gone, up to the first one that the log still leads to. A batch that was
+        planned before ends where it ended then."""
         self._state = first = await first_left(self._versions, begins.version, await self._look())
-        return Walked(end=At(first.version), state=first, seen=self._newest)
+        if isinstance(until, UpTo) and until.takes(first.version + 1):
+            return await self._walk(_in_log(begins, At(first.version)), until)
+        return Walked(end=At(first.version), state=first, seen=first)
 
     def _give(self, start: StreamOffset, end: Offset, rows: Sequence[Rows], budget: Budget) -> Offset:
         self._advance(moves.Given(end))

@@ -241,3 +241,17 @@ async def test_what_comes_before_a_version_that_a_filter_does_not_fit_is_read_fi
     assert await stream.batch() == ["l0"]
     with pytest.raises(InvalidInput, match="names id"):
         await stream.batch()
+
+
+@pytest.mark.parametrize("gone_before, left", [(3, ["n0", "o0"]), (4, ["o0"]), (5, []), (6, [])])
+async def test_a_batch_that_is_planned_again_lacks_no_more_than_what_is_gone(gone_before: int, left: list[str]) -> None:
+    stream = Stream(a_table(1), limits=Limits(), fail_on_data_loss=False)
+    await stream.all()
+    for name in ("l0", "m0", "n0", "o0"):
+        stream.table.commit(file(name))
+    stream.clock.boot += 1000
+    await stream.plan()
+    stream.table.commit(file("p0"))
+    stream.table.gone_before = gone_before
+    stream.restart()
+    assert await stream.run() == left
