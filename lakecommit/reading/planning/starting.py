@@ -23,6 +23,10 @@ class Start:
 async def first_version(start: Start, versions: ReadVersions, newest: TableState) -> int | None:
     """The first version that is read as a change; None for a snapshot. Raises `InvalidInput` where there is no such
     version yet."""
+    if newest.version < 0:
+        raise InvalidInput(
+            f"nothing is committed to the table at {versions.location} yet; start the query once there is something"
+        )
     if start.version == LATEST:
         return newest.version + 1
     if isinstance(start.version, int):

@@ -67,6 +67,15 @@ async def test_a_start_that_is_not_there_yet_is_refused(start: Start) -> None:
         await Stream(table, start=start).plan()
 
 
+@pytest.mark.parametrize("start", [Start(), Start(version=0), Start(version=LATEST), Start(time_ms=0)])
+async def test_a_table_without_a_version_is_refused_in_words(start: Start) -> None:
+    """A Parquet directory is one between its creation and its first epoch."""
+    stream = Stream(Table(versions=[Change(-1, State(-1))]), start=start)
+    with pytest.raises(InvalidInput, match="nothing is committed"):
+        await stream.plan()
+    assert stream.leases.taken == []
+
+
 async def test_what_only_moved_rows_passes_silently() -> None:
     stream = Stream(a_table(1))
     await stream.all()
