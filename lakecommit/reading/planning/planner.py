@@ -221,9 +221,9 @@ class StreamPlanner:
         self._advance(moves.Took(effect.lease, effect.version, effect.phase, effect.behind))
 
     def _reading_of(self, table: TableState) -> Reading:
-        """From now on the query's columns are known by what files call them, too."""
-        reading = self._settings.reading
-        self._reading = replace(reading, schema=as_in(reading.schema, readable(parse(table.schema))))
+        """From now on those of the query's columns that this table has are known by what files call them, too."""
+        schema = as_in(self._reading.schema, readable(parse(table.schema)))
+        self._reading = replace(self._reading, schema=schema)
         return self._reading
 
     def _wants(self, gone: GoneFile, new: bool | None) -> bool:
@@ -300,7 +300,7 @@ class StreamPlanner:
                 begins.at,
                 until,
                 table_id=begins.table_id,
-                reading=self._reading,
+                reading=self._reading if state is None else self._reading_of(state),
                 cutting=cutting,
             )
         except VersionsGone as error:

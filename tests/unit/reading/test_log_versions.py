@@ -138,8 +138,11 @@ async def test_a_column_that_was_chosen_and_has_another_name_now_is_never_read_a
         assert await stream.all() == [["l0"]]
     table.commit(file("m0"), schema=mapped(**{after: "c1", "other": "c2", "more": "c3"}))
     stream.clock.boot += 1000
-    with pytest.raises(SchemaMismatch, match="column key is id in the query's schema"):
-        await stream.plan()
+    for _ in range(2):
+        with pytest.raises(SchemaMismatch, match="column key is id in the query's schema"):
+            await stream.plan()
+        # As a query that is started again without another load().
+        stream.restart()
 
 
 async def test_a_column_that_came_later_is_null_before_that() -> None:
