@@ -34,7 +34,7 @@ from lakecommit.reading.planning.offsets import (
 )
 from lakecommit.reading.planning.plan import Plan, build_plan, check_same
 from lakecommit.reading.planning.ports import Figures, Held, Leases
-from lakecommit.reading.planning.starting import Start, first_left, first_version
+from lakecommit.reading.planning.starting import Start, first_left, first_version, refuse_unknown
 from lakecommit.reading.types import readable
 from lakecommit.schema import parse
 
@@ -187,6 +187,7 @@ class StreamPlanner:
             problem = refusal(table, table.table_id, self._reading_of(table))
             if problem is not None:
                 raise problem
+            refuse_unknown(self._settings.start, table, self._reading)
             return table.version if first is None else max(first - 1, 0)
 
         async def newest() -> int:

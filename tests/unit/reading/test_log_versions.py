@@ -145,6 +145,14 @@ async def test_a_column_that_was_chosen_and_has_another_name_now_is_never_read_a
         stream.restart()
 
 
+@pytest.mark.parametrize("start", [Start(), Start(version=LATEST)])
+async def test_a_column_that_was_chosen_and_is_not_there_is_refused_where_a_stream_begins(start: Start) -> None:
+    stream = Stream(a_table(1), chosen=True, schema=schema_of("id", "idd"), start=start)
+    with pytest.raises(SchemaMismatch, match="idd is not in the table"):
+        await stream.plan()
+    assert stream.leases.taken == []
+
+
 async def test_a_column_that_came_later_is_null_before_that() -> None:
     table = Table(versions=[Change(0, State(0, schema=mapped(other="c2")))])
     table.commit(file("l0"))
