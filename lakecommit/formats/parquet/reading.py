@@ -159,7 +159,7 @@ async def _changes(store: LogStore, state: ParquetState) -> AsyncIterator[Parque
             raise _gone(store, number)
         state = replace(state_of(listing.up_to(number), record, etag, Moment(0, 0)), looked=state.looked)
         batch = record.owner == BATCH
-        lines = await (_list_of(store, listing, number) if batch else _lines_of(store, listing, number))
+        lines = await (_list_of(store, listing, number) if batch else _lines_of(store, listing, record, number))
         operation = "batch write" if batch else "epoch"
         yield ParquetVersionChange(number, info.modified_ms, operation, state, store.location, lines, before)
         before = lines if batch else ()
@@ -169,7 +169,7 @@ async def _list_of(store: LogStore, listing: LogListing, number: int) -> Sequenc
     return list(files_in(await _body(store, listing, number)))
 
 
-async def _lines_of(store: LogStore, listing: LogListing, number: int) -> Sequence[bytes]:
+async def _lines_of(store: LogStore, listing: LogListing, record: Record, number: int) -> Sequence[bytes]:
     """Those of an epoch's own files. Of a compact, which has all, they are the last."""
     info = listing.info(number)
     assert info is not None
@@ -179,8 +179,11 @@ async def _lines_of(store: LogStore, listing: LogListing, number: int) -> Sequen
     if own is not None:
         return own
     # Files of another sink do not say whose epoch they are: lines go from one compact to the next as they are.
-    count = 0
-    async for piece in pieces_of(store, listing.up_to(number - 1)):
+    before, count = listing.up_to(number - 1), 0
+    if number and number - 1 not in readable(before, record):
+        # Fewer lines than went into the compact: it would seem to have added the others.
+        raise _gone(store, number)
+    async for piece in pieces_of(store, before):
         count += sum(1 for line in piece.split(b"\n") if line.strip() and line.rstrip(b"\r") != HEADER)
     return lines_of(await _body(store, listing, number), info.path)[count:]
 

@@ -12,8 +12,8 @@ from lakecommit.schema import PHYSICAL_NAME, Array, DataType, Field, Map, Primit
 def not_contained(table: Struct, query: Struct, *, chosen: bool) -> list[str]:
     """What keeps rows of `table` out of a query with the schema `query`; each names its column.
 
-    A column that only the query has is null. One that only the table has is a problem, unless the query's columns were
-    `chosen`: its rows would be dropped without a word.
+    A column that only the query has is null, unless the table has it by another name. One that only the table has is a
+    problem, unless the query's columns were `chosen`: its rows would be dropped without a word.
     """
     return list(_structs(table, query, "", chosen=chosen))
 
@@ -30,7 +30,10 @@ def _structs(table: Struct, query: Struct, prefix: str, *, chosen: bool) -> Iter
         if field.nullable and not asked.nullable:
             yield f"column {path} may be null, and not so in the query's schema"
         yield from _types(field.type, asked.type, path, chosen=chosen)
+    named = {field.physical_name: field.name for field in table.fields}
     for field in known.values():
+        if field.physical_name in named:
+            yield f"column {prefix}{named[field.physical_name]} is {prefix}{field.name} in the query's schema"
         if not field.nullable:
             yield f"column {prefix}{field.name} is not in the table, and may not be null in the query's schema"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Protocol
 
+from lakecommit.errors import CorruptState
 from lakecommit.formats.base import TableState
 from lakecommit.formats.reading import GoneFile, ReadFile, ReadPlan, VersionChange
 from lakecommit.formats.versions import ReadVersions
@@ -43,12 +44,16 @@ class Rows:
 @dataclass(slots=True)
 class Walked:
     """A batch: its rows, and where it ends. `state` is the table after the last version that lies behind as a whole;
-    None where that is none. `seen` is the table after the newest version that was seen."""
+    None where that is none. `seen` is the table after the newest version that was seen, and `seen_all` says that there
+    was none after it. `stopped` is what keeps the stream from reading that version, where this is why the batch ends.
+    """
 
     rows: list[Rows] = field(default_factory=list)
     end: At | None = None
     state: TableState | None = None
     seen: TableState | None = None
+    seen_all: bool = False
+    stopped: Exception | None = None
 
 
 class Until(Protocol):
@@ -123,14 +128,15 @@ async def walk(
                 problem = refusal(change.state, table_id, reading)
                 if problem is not None:
                     raise problem
-                is_read = reads(change, reading)
                 plan = versions.read_plan(change.state)
-            except Exception:
+                keep = cutting.keep(plan) if reads(change, reading) else None
+            except Exception as error:
                 if walked.end is None:
                     raise
+                walked.stopped = error
                 return walked
             after = start.after if change.version == start.version else ""
-            pages = _pages(change, cutting.keep(plan)) if is_read else iter(())
+            pages = iter(()) if keep is None else _pages(change, keep)
             splits, whole = await _taken(change.version, pages, after, until, cutting)
             if splits:
                 walked.rows.append(Rows(plan, splits))
@@ -139,7 +145,20 @@ async def walk(
                     walked.end = At(change.version, splits[-1].id)
                 return walked
             walked.end, walked.state = At(change.version), change.state
+    walked.seen_all = True
     return walked
+
+
+def check_whole(walked: Walked, end: At, location: str) -> None:
+    """A batch that is planned again has all that it had: Spark goes on at its end, whatever was read of it."""
+    if walked.stopped is not None:
+        raise walked.stopped
+    if walked.seen is None or walked.seen.version < end.version:
+        raise CorruptState(
+            f"the log of the table at {location} no longer leads to version {end.version}, up to which the query has "
+            "planned a batch: versions were taken out of it, or it was restored from a backup; restore the rest, or "
+            "start the query with a new checkpointLocation"
+        )
 
 
 async def _taken(

@@ -18,9 +18,10 @@ from lakecommit.formats.base import TableState
 from lakecommit.formats.reading import GoneFile, ReadFile, ReadPlan
 from lakecommit.formats.versions import ReadVersions
 from lakecommit.reading.planning import moves
+from lakecommit.reading.planning.containing import as_in
 from lakecommit.reading.planning.judging import Reading, refusal
 from lakecommit.reading.planning.limits import UNLIMITED, Budget, Limits
-from lakecommit.reading.planning.log_walk import Cutting, Rows, Until, UpTo, Walked, WithinLimits, walk
+from lakecommit.reading.planning.log_walk import Cutting, Rows, Until, UpTo, Walked, WithinLimits, check_whole, walk
 from lakecommit.reading.planning.offsets import (
     NO_VERSION,
     At,
@@ -33,7 +34,9 @@ from lakecommit.reading.planning.offsets import (
 )
 from lakecommit.reading.planning.plan import Plan, build_plan, check_same
 from lakecommit.reading.planning.ports import Figures, Held, Leases
-from lakecommit.reading.planning.starting import Start, first_left, first_version
+from lakecommit.reading.planning.starting import Start, first_left, first_version, refuse_unknown
+from lakecommit.reading.types import readable
+from lakecommit.schema import parse
 
 LOOK_EVERY_MS = 1000
 Live = Callable[[TableState], AsyncIterator[Sequence[ReadFile]]]
@@ -72,6 +75,7 @@ class StreamPlanner:
         self._clock = clock
         self._live = live or versions.live
         self._show = show
+        self._reading = settings.reading
         self._now = moves.Planning()
         self._held: Held | None = None
         self._plan: Plan | None = None
@@ -83,8 +87,9 @@ class StreamPlanner:
         self._idle_since_ms: int | None = None
         self._newest: TableState | None = None
         self._pinned: TableState | None = None
-        # Nobody has planned anything: every file is wanted.
+        # Nobody has planned anything. Without a first version it starts with a snapshot, and every file is wanted.
         self._is_new = True
+        self._first: int | None = None
         # Whether files of the snapshot were removed of which nobody could tell yet whether they are wanted.
         self._doubted = False
         self._given: tuple[StreamOffset, Offset, Sequence[Rows]] | None = None
@@ -134,10 +139,13 @@ class StreamPlanner:
             return (Rows(self._snapshot, list(self._plan.between(after, end.at.after))),)
         if self._given is not None and self._given[:2] == (start, end):
             return self._given[2]
-        if isinstance(start, Begin) and end.first is None:
-            # A snapshot without splits.
+        begins = _where(start, end)
+        if begins.at == end.at:
+            # The snapshot ends, or it is written down where a stream starts.
             return ()
-        return (await self._walk(_where(start, end), UpTo(end.at))).rows
+        walked = await self._walk(begins, UpTo(end.at))
+        check_whole(walked, end.at, self._versions.location)
+        return walked.rows
 
     def commit(self, end: StreamOffset) -> None:
         """Spark has completed everything up to `end`, for good, or says so again."""
@@ -177,14 +185,13 @@ class StreamPlanner:
     async def _begin(self) -> None:
         """Takes a lease for a new stream, of exactly the version that is planned."""
         table, asked = self._pinned or await self._look(), 0
-        first: int | None = None
 
         async def chosen() -> int:
-            nonlocal table, first
-            first = await first_version(self._settings.start, self._versions, table)
-            problem = refusal(table, table.table_id, self._settings.reading)
+            first = self._first = await first_version(self._settings.start, self._versions, table)
+            problem = refusal(table, table.table_id, self._reading_of(table))
             if problem is not None:
                 raise problem
+            refuse_unknown(self._settings.start, table, self._reading)
             return table.version if first is None else max(first - 1, 0)
 
         async def newest() -> int:
@@ -198,7 +205,7 @@ class StreamPlanner:
 
         with self._losing():
             self._held, version = await self._leases.begin(newest, self._wants)
-        self._is_new = False
+        self._is_new, first = False, self._first
         self._advance(moves.Took(self._held.id, version, Phase.SNAPSHOT if first is None else Phase.LOG))
         if first is not None:
             split_bytes = self._settings.cutting.split_bytes
@@ -209,7 +216,8 @@ class StreamPlanner:
     async def _go_on(self, effect: moves.TakeLease, known: Offset) -> None:
         """Goes on with the lease of the run before."""
         assert effect.lease is not None and effect.version is not None and effect.phase is not None
-        problem = refusal(await self._look(), known.table_id, self._settings.reading)
+        table = await self._look()
+        problem = refusal(table, known.table_id, self._reading_of(table))
         if isinstance(problem, TableMadeAnew):
             raise problem
         self._is_new = False
@@ -217,13 +225,21 @@ class StreamPlanner:
             self._held = await self._leases.go_on(effect.lease, effect.version, self._wants)
         self._advance(moves.Took(effect.lease, effect.version, effect.phase, effect.behind))
 
+    def _reading_of(self, table: TableState) -> Reading:
+        """From now on those of the query's columns that this table has are known by what files call them, too."""
+        schema = as_in(self._reading.schema, readable(parse(table.schema)))
+        self._reading = replace(self._reading, schema=schema)
+        return self._reading
+
     def _wants(self, gone: GoneFile, new: bool | None) -> bool:
         """What later versions added, and what of the snapshot is neither read nor acknowledged. Asked while a lease is
         taken, by its thread."""
-        if self._is_new:
+        if self._is_new and self._first is None:
             return True
         if new is not None:
             return new
+        if self._is_new:
+            return self._first == 0
         if self._now.standing is moves.Standing.LOG:
             return False
         if self._plan is None:
@@ -238,6 +254,9 @@ class StreamPlanner:
         if written is not None:
             cutting = replace(cutting, split_bytes=written.split_bytes)
         state = await self._at(version)
+        # A query that was started again may have another schema than the one that it began with.
+        if (problem := refusal(state, state.table_id, self._reading)) is not None:
+            raise problem
         self._snapshot = self._versions.read_plan(state)
         async with aclosing(self._live(state)) as pages:  # type: ignore[type-var]
             plan = await build_plan(
@@ -287,23 +306,27 @@ class StreamPlanner:
                 begins.at,
                 until,
                 table_id=begins.table_id,
-                reading=self._settings.reading,
+                reading=self._reading if state is None else self._reading_of(state),
                 cutting=cutting,
             )
         except VersionsGone as error:
             if self._settings.fail_on_data_loss:
                 raise
             _log.warning("rows are lost, as failOnDataLoss=false allows: %s", error)
-            return await self._past_the_gap(begins)
+            return await self._past_the_gap(begins, until)
         self._state = walked.state
-        if walked.seen is not None:
-            self._newest = walked.seen
+        if walked.seen is not None and (self._newest is None or walked.seen.version > self._newest.version):
+            # Limits end a walk before it has seen how far the table is.
+            self._newest = walked.seen if walked.seen_all else await self._at(None)
         return walked
 
-    async def _past_the_gap(self, begins: Offset) -> Walked:
-        """Nothing of the versions that are gone, up to the first one that the log still leads to."""
+    async def _past_the_gap(self, begins: Offset, until: Until) -> Walked:
+        """Nothing of the versions that are gone, up to the first one that the log still leads to. A batch that was
+        planned before ends where it ended then."""
         self._state = first = await first_left(self._versions, begins.version, await self._look())
-        return Walked(end=At(first.version), state=first)
+        if isinstance(until, UpTo) and until.takes(first.version + 1):
+            return await self._walk(_in_log(begins, At(first.version)), until)
+        return Walked(end=At(first.version), state=first, seen=first)
 
     def _give(self, start: StreamOffset, end: Offset, rows: Sequence[Rows], budget: Budget) -> Offset:
         self._advance(moves.Given(end))
@@ -375,6 +398,6 @@ def _in_log(offset: Offset, at: At) -> Offset:
 def _where(start: StreamOffset, end: Offset) -> Offset:
     """Where in the log a batch begins that ends there."""
     if isinstance(start, Begin):
-        assert end.first is not None, "a snapshot ends before its log begins"
-        return _in_log(end, At(end.first - 1))
+        # A snapshot without splits ends in the first batch, which may go on in the log where Spark asks for everything.
+        return _in_log(end, At(end.plan.version if end.first is None else end.first - 1))
     return start if start.phase is Phase.LOG else _in_log(start, At(start.plan.version))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakecommit.errors import InvalidInput
+from lakecommit.errors import InvalidInput, SchemaMismatch
 from lakecommit.formats.base import TableState
 from lakecommit.formats.versions import ReadVersions
+from lakecommit.reading.planning.judging import Reading
+from lakecommit.schema import parse
 
 LATEST = "latest"
 
@@ -23,6 +25,10 @@ class Start:
 async def first_version(start: Start, versions: ReadVersions, newest: TableState) -> int | None:
     """The first version that is read as a change; None for a snapshot. Raises `InvalidInput` where there is no such
     version yet."""
+    if newest.version < 0:
+        raise InvalidInput(
+            f"nothing is committed to the table at {versions.location} yet; start the query once there is something"
+        )
     if start.version == LATEST:
         return newest.version + 1
     if isinstance(start.version, int):
@@ -47,6 +53,19 @@ async def first_version(start: Start, versions: ReadVersions, newest: TableState
             f"version, {newest.version}, is older; name an earlier time, or startingVersion=latest for what comes next"
         )
     return before + 1
+
+
+def refuse_unknown(start: Start, table: TableState, reading: Reading) -> None:
+    """Raises `SchemaMismatch` for a column of the query that `table`, which the stream begins with, does not have: it
+    would have nothing but nulls. Versions of before may have others."""
+    if start.version not in (None, LATEST) or start.time_ms is not None:
+        return
+    known = {field.name.lower() for field in parse(table.schema).fields}
+    if missing := [field.name for field in reading.schema.fields if field.name.lower() not in known]:
+        raise SchemaMismatch(
+            f"the schema that was given does not fit the table at {reading.location}: {', '.join(missing)} is not in "
+            "the table; leave it out, or write it as the table does"
+        )
 
 
 async def first_left(versions: ReadVersions, gone: int, newest: TableState) -> TableState:

@@ -17,7 +17,7 @@ from lakecommit.reading.planning.plan import every_file
 from lakecommit.reading.planning.planner import StreamPlanner, StreamSettings
 from lakecommit.reading.planning.ports import Newest, Wanted
 from lakecommit.reading.planning.starting import Start
-from lakecommit.schema import parse
+from lakecommit.schema import PHYSICAL_NAME, parse
 from tests.lake.clocks import FakeClock
 
 TABLE = "table-1"
@@ -26,7 +26,15 @@ SPLIT_BYTES = 100
 
 
 def schema_of(*columns: str) -> str:
-    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in columns]
+    return mapped(**{name: name for name in columns})
+
+
+def mapped(**columns: str) -> str:
+    """Columns by what files call them."""
+    fields = [
+        {"name": name, "type": "long", "nullable": True, "metadata": {} if name == there else {PHYSICAL_NAME: there}}
+        for name, there in columns.items()
+    ]
     return json.dumps({"type": "struct", "fields": fields})
 
 
@@ -197,6 +205,7 @@ class Stream:
     start: Start = field(default_factory=Start)
     removes: Removes = field(default_factory=Removes)
     schema: str = SCHEMA
+    chosen: bool = False
     split_bytes: int = SPLIT_BYTES
     fail_on_data_loss: bool = True
     keep: Any = lambda plan: every_file
@@ -215,7 +224,7 @@ class Stream:
     def restart(self) -> StreamPlanner:
         """Another process goes on. Nothing is told to the one before."""
         settings = StreamSettings(
-            Reading(self.table.location, parse(self.schema), chosen=False, removes=self.removes),
+            Reading(self.table.location, parse(self.schema), chosen=self.chosen, removes=self.removes),
             Cutting(self.split_bytes, 1, self.keep),
             self.limits,
             self.start,

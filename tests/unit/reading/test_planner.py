@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lakecommit.errors import ContradictoryState, CorruptState, LeaseLost
+from lakecommit.errors import ContradictoryState, CorruptState, LeaseLost, SchemaMismatch
 from lakecommit.reading.planning.limits import Limits
 from lakecommit.reading.planning.offsets import BEGIN, Phase, decode
-from tests.unit.reading.tables import MOST_BEGINNINGS, Stream, Table, file, ids
+from tests.unit.reading.tables import MOST_BEGINNINGS, Change, State, Stream, Table, file, ids, mapped, schema_of
 
 
 def a_table(files: int = 5) -> Table:
@@ -295,3 +295,50 @@ async def test_a_stop_releases_nothing() -> None:
     stream.planner.stop()
     assert stream.leases.held[0].stopped
     assert stream.planner.figures.released == 0
+
+
+async def test_what_followed_an_empty_snapshot_at_once_is_read_again_by_another_process() -> None:
+    stream = Stream()
+
+    def committed() -> None:
+        if len(stream.table.versions) == 1:
+            stream.table.commit(file("l0"))
+
+    stream.leases.meanwhile = committed
+    assert await stream.plan(unlimited=True)
+    assert stream.last_offset.version == 1
+    stream.restart()
+    assert await stream.run() == ["l0"]
+
+
+async def test_how_far_the_table_is_stays_known_while_a_stream_catches_up() -> None:
+    stream = Stream(a_table(1))
+    await stream.all()
+    for number in range(9):
+        stream.table.commit(file(f"l{number}"))
+    stream.restart()
+    await stream.plan()
+    assert (stream.last_offset.version, stream.planner.newest) == (3, 10)
+    await stream.run()
+    for number in range(9):
+        stream.table.commit(file(f"m{number}"))
+    for _ in range(4):
+        await stream.batch()
+    assert (stream.last_offset.version, stream.planner.newest) == (11, 19)
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+async def test_a_restart_in_the_snapshot_never_reads_a_column_as_nulls_that_was_renamed_since(chosen: bool) -> None:
+    table = Table(versions=[Change(0, State(0, schema=mapped(id="c1")))])
+    table.commit(*(file(f"s{number}") for number in range(5)))
+    stream = Stream(table, chosen=chosen)
+    await stream.batch()
+    table.commit(schema=mapped(key="c1"))
+    stream.schema = schema_of("key")
+    stream.restart()
+    with pytest.raises(SchemaMismatch, match="column id"):
+        await stream.plan()
+    # With the name that it had then it goes on.
+    stream.schema = schema_of("id")
+    stream.restart()
+    assert await stream.batch() == ["s2", "s3"]

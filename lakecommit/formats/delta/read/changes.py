@@ -51,8 +51,7 @@ async def changes_after(store: LogStore, clock: Clock, state: DeltaState) -> Asy
     of them was cleaned up, and `ContradictoryState` where the log is no longer the one that `state` was read from.
     """
     await _refuse_another(store, clock, state)
-    while infos := await _listed_after(store, state.version):
-        _refuse_gap(store, state.version, infos)
+    while infos := await _in_order(store, state.version):
         for window in windows(infos):
             looked = Moment.of(clock)
             for info, found in zip(
@@ -87,6 +86,18 @@ async def _refuse_another(store: LogStore, clock: Clock, state: DeltaState) -> N
         )
 
 
+async def _in_order(store: LogStore, version: int) -> list[ObjectInfo]:
+    """The first of the versions after this one. A listing of a disk may lack one that comes meanwhile, and have the one
+    after it: whether it is gone is asked of itself."""
+    infos = await _listed_after(store, version)
+    if (gap := _gap(version, infos)) is not None and isinstance(await store.get(commit_path(gap[0])), Found):
+        infos = await _listed_after(store, version)
+        gap = _gap(version, infos)
+    if gap is not None:
+        raise _gone(store, *gap)
+    return infos
+
+
 async def _listed_after(store: LogStore, version: int) -> list[ObjectInfo]:
     """The first of the versions after this one, in order: those of one page, if the store has pages."""
     found: list[ObjectInfo] = []
@@ -103,11 +114,12 @@ async def _listed_after(store: LogStore, version: int) -> list[ObjectInfo]:
     return found
 
 
-def _refuse_gap(store: LogStore, version: int, infos: list[ObjectInfo]) -> None:
+def _gap(version: int, infos: list[ObjectInfo]) -> tuple[int, int] | None:
     for expected, info in enumerate(infos, version + 1):
         there = commit_version(info.path)
         if there != expected and there is not None:
-            raise _gone(store, expected, there - 1)
+            return expected, there - 1
+    return None
 
 
 def _gone(store: LogStore, first: int, last: int | None) -> VersionsGone:

@@ -275,6 +275,26 @@ def test_a_version_that_goes_between_its_listing_and_its_reading_is_named():
         run(read())
 
 
+def test_a_version_that_comes_while_a_listing_is_made_is_not_taken_for_one_that_is_gone():
+    store = table((add("a"),), (add("b"),))
+    late = [LOG + f"{1:020d}.json"]
+    listed = store.list
+
+    async def list_without(prefix: str, *, start_after: str | None = None) -> Any:
+        missed = late.pop() if late and start_after else ""
+        async for page in listed(prefix, start_after=start_after):
+            yield [info for info in page if info.path != missed]
+
+    old = at(store, 0)
+    store.list = list_without
+
+    async def read() -> list[int]:
+        return [change.version async for change in delta_on(store).changes(old)]
+
+    assert run(read()) == [1, 2]
+    assert late == []
+
+
 def test_a_log_that_was_cleaned_up_to_the_version_goes_on():
     store = log_of(classic(add("a")), (add("b"),), (add("c"),))
     old = at(store, 11)

@@ -160,3 +160,17 @@ def test_partition_values_are_read_from_the_directories(table):
         assert file.path == "day=2020-01-01/City=a%2Fb/x.parquet"
 
     run(scenario())
+
+
+def test_an_epoch_of_a_compact_is_not_guessed_where_entries_before_it_are_gone(table):
+    async def scenario():
+        for epoch in range(12):
+            await table.sparks_sink(epoch, [epoch])
+        await table.epoch(table.committer(), 12, [12])
+        opened = table.format()
+        eight = await opened.at(8)
+        await table.store.delete([f"{LOG}/{number}" for number in range(8)])
+        with pytest.raises(VersionsGone, match="version 9 of"):
+            await follow(table, eight)
+
+    run(scenario())
