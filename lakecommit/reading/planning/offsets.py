@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -91,6 +91,19 @@ BEGIN = Begin()
 def no_plan(split_bytes: int) -> PlanName:
     """The plan of a stream that does not start with a snapshot."""
     return PlanName(NO_VERSION, 0, "", split_bytes)
+
+
+def in_log(offset: Offset, at: At) -> Offset:
+    """The same stream, in the log at `at`."""
+    return replace(offset, phase=Phase.LOG, at=at, version=at.version - 1 if at.after else at.version)
+
+
+def where_it_begins(start: StreamOffset, end: Offset) -> Offset:
+    """Where in the log a batch begins that ends there."""
+    if isinstance(start, Begin):
+        # A snapshot without splits ends in the first batch, which may go on in the log where Spark asks for everything.
+        return in_log(end, At(end.plan.version if end.first is None else end.first - 1))
+    return start if start.phase is Phase.LOG else in_log(start, At(start.plan.version))
 
 
 def encode(offset: StreamOffset) -> dict[str, Any]:

@@ -30,7 +30,9 @@ from lakecommit.reading.planning.offsets import (
     Phase,
     PlanName,
     StreamOffset,
+    in_log,
     no_plan,
+    where_it_begins,
 )
 from lakecommit.reading.planning.plan import Plan, build_plan, check_same
 from lakecommit.reading.planning.ports import Figures, Held, Leases
@@ -125,7 +127,7 @@ class StreamPlanner:
             return (
                 start if begins == start or begins.at.version == NO_VERSION else self._give(start, begins, (), budget)
             )
-        return self._give(start, _in_log(begins, walked.end), walked.rows, budget)
+        return self._give(start, in_log(begins, walked.end), walked.rows, budget)
 
     async def partitions(self, start: StreamOffset, end: StreamOffset) -> Iterable[Rows]:
         """What a batch reads, in order. The same whenever it is asked for."""
@@ -139,7 +141,7 @@ class StreamPlanner:
             return (Rows(self._snapshot, list(self._plan.between(after, end.at.after))),)
         if self._given is not None and self._given[:2] == (start, end):
             return self._given[2]
-        begins = _where(start, end)
+        begins = where_it_begins(start, end)
         if begins.at == end.at:
             # The snapshot ends, or it is written down where a stream starts.
             return ()
@@ -293,7 +295,7 @@ class StreamPlanner:
         last, _ = budget.take_all(self._plan.after(begins.at.after))
         if last:
             return replace(begins, at=At(begins.at.version, last))
-        return _in_log(begins, At(begins.plan.version))
+        return in_log(begins, At(begins.plan.version))
 
     async def _walk(self, begins: Offset, until: Until) -> Walked:
         """What comes after `begins`, which is in the log."""
@@ -325,7 +327,7 @@ class StreamPlanner:
         planned before ends where it ended then."""
         self._state = first = await first_left(self._versions, begins.version, await self._look())
         if isinstance(until, UpTo) and until.takes(first.version + 1):
-            return await self._walk(_in_log(begins, At(first.version)), until)
+            return await self._walk(in_log(begins, At(first.version)), until)
         return Walked(end=At(first.version), state=first, seen=first)
 
     def _give(self, start: StreamOffset, end: Offset, rows: Sequence[Rows], budget: Budget) -> Offset:
@@ -389,15 +391,3 @@ class StreamPlanner:
                 f"there is no table at {self._versions.location}; check the location, or start the query once there is"
             )
         return state
-
-
-def _in_log(offset: Offset, at: At) -> Offset:
-    return replace(offset, phase=Phase.LOG, at=at, version=at.version - 1 if at.after else at.version)
-
-
-def _where(start: StreamOffset, end: Offset) -> Offset:
-    """Where in the log a batch begins that ends there."""
-    if isinstance(start, Begin):
-        # A snapshot without splits ends in the first batch, which may go on in the log where Spark asks for everything.
-        return _in_log(end, At(end.plan.version if end.first is None else end.first - 1))
-    return start if start.phase is Phase.LOG else _in_log(start, At(start.plan.version))
