@@ -40,7 +40,8 @@ class Stored:
 
     def check(self, newest: int, location: str) -> None:
         """Raises `UnsupportedTable` where these are records of another table than the one that ends at `newest`."""
-        if self.highest > newest:
+        # The first version removes nothing, so that who has cut there has cut nothing, whether or not it is there yet.
+        if self.highest > max(newest, 0):
             raise UnsupportedTable(
                 f"a vacuum has cut or swept version {self.highest} of {location}, whose newest version is {newest}: "
                 "the table was made again, or an older log was put back, so that nobody can tell what was deleted. "

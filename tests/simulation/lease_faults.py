@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
-from lakecommit.leases import holder, keeping, taking
-from lakecommit.leases.judging import Holds, NotNow
+from lakecommit.leases import holder, keeping, listed, taking
+from lakecommit.leases.judging import Holds, Loss, NotNow
 from lakecommit.leases.taking import Taken, drop
+from lakecommit.state.lease_layout import parse_lease
 
 from .faults import all_of, reading_fault
 
@@ -95,4 +96,66 @@ def lease_never_released() -> Iterator[None]:
     from . import reader  # noqa: PLC0415
 
     with all_of(patch.object(holder, "let_go", let_go), patch.object(reader, "let_go", let_go)):
+        yield
+
+
+@reading_fault
+def cut_alone_taken_for_a_loss() -> Iterator[None]:
+    """Whatever the versions below it removed."""
+
+    def judge(above: Any, loss: Any) -> Any:
+        return real(above, loss or (Loss(above.highest, reason="there is a cut") if above.cuts else None))
+
+    real = taking.judge
+    with patch.object(taking, "judge", judge):
+        yield
+
+
+@reading_fault
+def renewal_that_writes_over_its_object() -> Iterator[None]:
+    async def put(parts: Any, objects: Any, version: int) -> str:
+        for path in objects.paths:
+            if (name := parse_lease(path)) is not None and name.version == version:
+                await parts.store.put(path, parts.who.to_json())
+                return str(path)
+        return await _put(parts, objects, version)
+
+    with patch.object(taking, "_put", put):
+        yield
+
+
+@reading_fault
+def renewal_that_deletes_before_it_puts() -> Iterator[None]:
+    async def put(parts: Any, objects: Any, version: int) -> str:
+        await drop(parts.store, objects)
+        return await _put(parts, objects, version)
+
+    with patch.object(taking, "_put", put):
+        yield
+
+
+@reading_fault
+def lease_expired_to_the_second() -> Iterator[None]:
+    """Whatever the times of the store are worth."""
+    with patch.object(listed, "MARGIN_MS", 0):
+        yield
+
+
+@reading_fault
+def lease_judged_by_its_readers_clock() -> Iterator[None]:
+    async def renew(self: Any, parts_of_ttl: int | None = None) -> None:
+        if self._taken is not None and self._lost is None and self.is_due(1):
+            raise await self._lose(NotNow("_lakecommit/vacuum/cuts", "its time is over"))
+        await real(self, parts_of_ttl)
+
+    real = keeping.Keeper.renew
+    with patch.object(keeping.Keeper, "renew", renew):
+        yield
+
+
+@reading_fault
+def lease_not_renewed_before_planning() -> Iterator[None]:
+    from . import streaming  # noqa: PLC0415
+
+    with patch.object(streaming.SimHeld, "check", lambda self: self.keeper.check()):
         yield

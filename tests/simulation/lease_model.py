@@ -31,6 +31,7 @@ class Hold:
 
     reader: str
     version: int
+    put_ms: int
     until_ms: int
     wants: Wants
 
@@ -71,11 +72,13 @@ class LeaseModel:
         """It is about to ask whether its lease holds."""
         self._since_ms.setdefault(reader.name, self._world.loop.now)
 
-    def told(self, reader: Process, version: int, wants: Wants = everything) -> None:
-        """Its lease holds, by the object that it has put last."""
+    def told(self, reader: Process, version: int, wants: Wants = everything, at_most: int | None = None) -> None:
+        """Its lease holds, by the object that it has put last. Nothing newer than `at_most` is acknowledged to it."""
+        if at_most is not None and version > at_most:
+            raise Violation(f"the lease of {reader.name} moves on to {version}, and {at_most} is acknowledged")
         put = self._put[reader.name]
         until_ms = put.put_ms + ttl_ms_of(put.path)
-        self._holds[reader.name] = Hold(reader.name, version, until_ms, wants)
+        self._holds[reader.name] = Hold(reader.name, version, put.put_ms, until_ms, wants)
         self._since_ms.pop(reader.name, None)
         self._world.count("leases taken or renewed")
         if version != version_of(put.path):
@@ -109,6 +112,12 @@ class LeaseModel:
             return
         if hold.wants(path):
             raise Violation(f"{reader.name} misses {path}, which its lease keeps")
+
+    def plans(self, reader: Process, asked_ms: int) -> None:
+        """It has planned what it was asked for: by a lease of which half of the ttl was left then."""
+        hold = self._holds.get(reader.name)
+        if hold is not None and (hold.put_ms + hold.until_ms) // 2 < asked_ms:
+            raise Violation(f"{reader.name} plans at {asked_ms} ms by a lease that it has put at {hold.put_ms} ms")
 
     def kept_by(self, reader: Process) -> int | None:
         """The version that its lease keeps."""
@@ -155,6 +164,8 @@ class LeaseModel:
 
     def _lease_deleted(self, path: str, who: Process | None) -> None:
         if who is None or who.vacuum is None:
+            if who is not None and who.name in self._holds and self._put[who.name].path == path:
+                raise Violation(f"{who.name} deletes {path}, by which it holds its lease")
             return
         put_ms = self._world.objects.bodies[path][2] - WALL_START_MS
         self._world.count("dead leases deleted")

@@ -182,7 +182,7 @@ class Model:
                 self.hearing.place_written(path, body)
         elif "/writers/" in path and before is None:
             self._manifest_written(path, body)
-        elif path.startswith((LEASES, VACUUM)) and before is None:
+        elif path.startswith(LEASES) or (path.startswith(VACUUM) and before is None):
             self.leases.written(path, who, late=late)
             self.vacuums.written(path)
 

@@ -117,6 +117,18 @@ def intent_looked_for_before_the_cut_is_put() -> Iterator[None]:
 
 
 @reading_fault
+def cut_of_a_fenced_run_left() -> Iterator[None]:
+    def make(store: Any) -> Any:
+        async def delete(paths: Any) -> Any:
+            return await store.delete([path for path in paths if not path.startswith(CUTS)])
+
+        return _Store(store, delete=delete)
+
+    with _cutting_with(make):
+        yield
+
+
+@reading_fault
 def cut_withdrawn_at_the_end() -> Iterator[None]:
     async def end_run(store: Any, done: Any, clock_run: str) -> None:
         await real(store, done, clock_run)
@@ -225,6 +237,15 @@ def what_was_put_back_may_go() -> Iterator[None]:
         patch.object(candidates.Candidates, "added", lambda self, paths: None),
         patch.object(candidates.Candidates, "live_in_base", lambda self, page, base: None),
     ):
+        yield
+
+
+@reading_fault
+def newer_versions_not_looked_for() -> Iterator[None]:
+    async def look(table_format: Any, candidates: Any, last: Any, swept: Any) -> Any:
+        return last
+
+    with patch.object(sweeping, "_look", look):
         yield
 
 

@@ -35,6 +35,8 @@ class JudgedKeeper(Keeper):
         self._process = process
         self._leases = process.world.model.leases
         self._wants = wants
+        # The newest version that whoever holds it may move it on to.
+        self.at_most: Callable[[], int | None] = lambda: None
         self._is_released = False
 
     async def _judged(self, work):  # type: ignore[no-untyped-def]
@@ -48,7 +50,7 @@ class JudgedKeeper(Keeper):
                 self._leases.lost(self._process, asked, self._wants, error)
             raise
         if self._taken is not before and self._version is not None and not self._is_released:
-            self._leases.told(self._process, self._version, self._wants)
+            self._leases.told(self._process, self._version, self._wants, self.at_most())
         return found
 
     async def begin(self, newest):  # type: ignore[no-untyped-def]

@@ -146,7 +146,14 @@ class Reading:
             self._sleeps_used += 1
             self._rewriter.compact()
             for _ in range(1 + int(rng.random() * 2)):
-                loop.at(loop.now + int(rng.random() * process.asleep_ms), self._vacuum)
+                loop.at(loop.now + self._while_asleep(process.asleep_ms, rng.random()), self._vacuum)
+
+    def _while_asleep(self, asleep_ms: int, draw: float) -> int:
+        """When somebody vacuums beside a sleep: any time, or so that it is at work when the sleep ends."""
+        if draw < 0.7:
+            return int(draw / 0.7 * asleep_ms)
+        work_ms = 60 * self._world.profile.latency_ms * self._story.slow_vacuums
+        return max(0, asleep_ms - int((draw - 0.7) / 0.3 * work_ms))
 
     def _vacuum(self, *, at_once: bool = False) -> None:
         if self._is_over:

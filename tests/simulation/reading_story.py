@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 from unittest.mock import patch
+from zlib import crc32
 
 from lakecommit.reading.planning.judging import Removes
 from lakecommit.vacuuming import sweeping
 
+from .lease_model import LEASES
 from .profile import HOUR_MS, MINUTE_MS, Profile
 from .stream_query import StreamQuery
 
@@ -25,6 +27,8 @@ _SPANS_MS = (MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 3 * HOUR_MS)
 # One lease is short against most sleeps, another one long.
 _TTLS_MS = (MINUTE_MS, MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 4 * HOUR_MS)
 _RETAINED_MS = (0, 0, 0, 0, 30_000, 10 * MINUTE_MS, 2 * HOUR_MS)
+# How far the store is off when it says when a lease was put: each of its machines has a clock, and times are rounded.
+_OFF_MS = (0, 0, 0, 50_000)
 _SKEWS_MS = (0, 0, 20_000, 10 * MINUTE_MS, 5 * HOUR_MS, 40 * 24 * HOUR_MS)
 
 
@@ -64,6 +68,7 @@ class ReadingStory:
         # Who is much slower than the others meets more of what they do.
         self.slow_vacuums = self.one_of((1, 1, 4))
         self.slow_readers = self.one_of((1, 1, 1, 4))
+        self._off_ms = Random(f"times of leases {seed}").choice(_OFF_MS) if self.on and always else 0
 
     def one_of(self, choices: Sequence[T]) -> T:
         return choices[int(self.rng.random() * len(choices))]
@@ -91,6 +96,12 @@ class ReadingStory:
     def actor(self, name: str) -> Actor:
         self._number += 1
         return Actor(self, f"{name} {self._number}", Random(f"{name} {self._seed} {self._number}"))
+
+    def off_ms(self, path: str) -> int:
+        """How wrong the time is that a listing shows of a lease."""
+        if not self._off_ms or not path.startswith(LEASES):
+            return 0
+        return crc32(path.encode()) % (2 * self._off_ms) - self._off_ms
 
     def draw_skew_ms(self, rng: Random) -> int:
         """How wrong the clock of somebody is."""

@@ -80,7 +80,8 @@ class Objects:
         end = bisect_left(keys, directory[:-1] + "0", first)  # "0" is what follows "/"
         found = keys[first : min(end, first + limit)]
         stored = [(path, *self.bodies[path]) for path in found]
-        infos = [ObjectInfo(path, len(body), at_ms, etag) for path, body, etag, at_ms in stored]
+        off_ms = self._world.reading.off_ms
+        infos = [ObjectInfo(path, len(body), at_ms + off_ms(path), etag) for path, body, etag, at_ms in stored]
         return infos, end > first + limit
 
 

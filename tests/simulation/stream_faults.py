@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from lakecommit.leases.listed import list_leases
 from lakecommit.reading.planning import log_walk, moves, planner
-from lakecommit.reading.planning.offsets import Phase
+from lakecommit.reading.planning.offsets import At, Begin, Offset, Phase
 from lakecommit.reading.planning.plan import Plan
+from lakecommit.storage.base import Found
 
 from .faults import all_of, reading_fault
 
@@ -97,4 +99,64 @@ def splits_behind_the_last_one_left_out() -> Iterator[None]:
 @reading_fault
 def what_versions_remove_not_looked_at() -> Iterator[None]:
     with patch.object(log_walk, "reads", lambda change, reading: True):
+        yield
+
+
+@reading_fault
+def lease_moves_on_with_what_is_handed_out() -> Iterator[None]:
+    def given(real: Any, planning: Any, event: Any) -> Any:
+        planning, effects = real(planning, event)
+        end = event.end
+        if end.phase is Phase.LOG and end.version > planning.keeps:
+            return replace(planning, keeps=end.version), (*effects, moves.MoveOn(end.version))
+        return planning, effects
+
+    with _moving(moves.Given, given):
+        yield
+
+
+def _restarting(infer: Any) -> Any:
+    """A restart that takes the offset of its checkpoint for another one."""
+
+    async def latest(self: Any, start: Any, **more: Any) -> Any:
+        if self._held is None and isinstance(start, Offset):
+            inferred = await infer(self, start)
+            found = await real(self, inferred, **more)
+            return start if found == inferred else found
+        return await real(self, start, **more)
+
+    real = StreamPlanner.latest
+    return patch.object(StreamPlanner, "latest", latest)
+
+
+@reading_fault
+def snapshot_taken_for_read_in_a_restart() -> Iterator[None]:
+    async def infer(self: Any, start: Any) -> Any:
+        return start if start.phase is Phase.LOG else planner._in_log(start, At(start.plan.version))
+
+    with _restarting(infer):
+        yield
+
+
+@reading_fault
+def snapshot_begun_anew_where_the_lease_is_gone() -> Iterator[None]:
+    async def infer(self: Any, start: Any) -> Any:
+        there = {each.name.lease for each in await list_leases(self._leases._store)}
+        return start if start.lease in there else Begin()
+
+    with _restarting(infer):
+        yield
+
+
+@reading_fault
+def missing_files_passed_over() -> Iterator[None]:
+    async def get(self: Any, path: str, **more: Any) -> Any:
+        found = await real(self, path, **more)
+        is_data = self._process.reads_table and not path.startswith("_")
+        return Found(b"", "") if found is None and is_data else found
+
+    from .store import Handle  # noqa: PLC0415
+
+    real = Handle.get
+    with patch.object(Handle, "get", get):
         yield

@@ -122,7 +122,7 @@ class StreamDriver:
             self._store, Removals(self._table), Who(process.name), actor.new_id, process.clock, actor.rng.random
         )
         keeper = JudgedKeeper(process, parts, self._query.ttl_ms, lease, self._wants)
-        keeper._wanted = wanted
+        keeper._wanted, keeper.at_most = wanted, self._at_most
         self._lease = lease
         self._held = SimHeld(self, keeper, parts)
         return self._held
@@ -139,6 +139,14 @@ class StreamDriver:
         if kept > query.snapshot or not versions.versions[query.snapshot].live.get(path):
             return False
         return not query.has_read(self._acknowledged, path, versions)
+
+    def _at_most(self) -> int | None:
+        """The version up to which the query has completed its batches, once it is in the log."""
+        query = self._query
+        if not query.offsets or self._lease != query.offsets[0]["lease"]:
+            return None
+        ends = (query.offsets[batch] for batch in query.commits)
+        return max([query.snapshot or 0, *(end["version"] for end in ends if end["phase"] == "log")])
 
     # The run.
 
@@ -182,7 +190,7 @@ class StreamDriver:
             await self._batch(planner, batch - 1)
         idle = 0
         for _ in range(10_000 if self._last else self._batches):
-            start = decode(query.start_of(batch))
+            start, asked_ms = decode(query.start_of(batch)), world.loop.now
             end = await planner.latest(start)
             if end == start:
                 idle += 1
@@ -191,6 +199,7 @@ class StreamDriver:
                 await process.sleep_ms(query.ttl_ms // 3 if self._last else int(actor.rng.random() * MINUTE_MS))
                 continue
             idle = 0
+            world.model.leases.plans(process, asked_ms)
             if not await process.ask(lambda batch=batch, end=end: query.log_offset(batch, encode(end))):
                 raise Elsewhere(f"batch {batch} was planned by another driver")
             if batch:

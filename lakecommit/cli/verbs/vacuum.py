@@ -106,13 +106,15 @@ class VacuumOutput:
 
     def _how_far(self) -> Iterator[str]:
         found = self.found
+        at = "no version yet" if found.newest < 0 else f"version {found.newest}"
         if not found.removes_files:
-            yield f"version {found.newest}; no version of this directory ever removes a file"
+            yield f"{at}; no version of this directory ever removes a file"
             if not self.asked.full:
                 yield "files that no version names are found with --full"
             return
         kept = f"for {shown_age(found.retain_ms)}" if found.retain_ms else "not at all"
-        yield f"version {found.newest}; what is removed is kept {kept}: what versions up to {found.old} removed may go"
+        may_go = f": what versions up to {found.old} removed may go" if found.newest >= 0 else ""
+        yield f"{at}; what is removed is kept {kept}{may_go}"
         if 0 <= found.version < found.old:
             yield f"leases let it go as far as version {found.version}"
 

@@ -9,10 +9,12 @@ import pytest
 
 from lakecommit.errors import CorruptState
 from lakecommit.formats.change import Scope
+from lakecommit.formats.plan import BATCH
 from lakecommit.leases.who import Who
 from lakecommit.state.lease_layout import LeaseName
 from lakecommit.vacuuming.asked import DAY_MS, Asked
 from lakecommit.vacuuming.vacuum import Means, TableVacuum
+from tests.lake import QUERY
 from tests.lake.directory import Directory
 from tests.unit.formats.parquet.test_batches import write
 
@@ -121,6 +123,19 @@ def test_of_batch_writes_goes_what_only_old_versions_name(table):
         done = await vacuum(table, full=True).apply()
         assert done.swept.deleted == 2 and await table.orphans() == []
         assert await table.ids() == [3, 4]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("owner", [str(QUERY), BATCH])
+def test_a_directory_without_versions_is_vacuumed_again_and_again(table, owner):
+    async def story():
+        await table.format().create(table.schema, (), {}, owner)
+        for _ in range(3):
+            await table.store.put("orphan.parquet", b"x")
+            await days(table, 30)
+            done = await vacuum(table, full=True).apply()
+            assert done.well and done.swept.deleted == 1
 
     asyncio.run(story())
 

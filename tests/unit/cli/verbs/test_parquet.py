@@ -271,14 +271,16 @@ def test_doctor_warns_of_many_files(directory, monkeypatch):
 
 def test_a_directory_without_entries(directory, invoke, invoke_json):
     asyncio.run(directory.lake.format().create(SCHEMA, (), {}, str(QUERY)))
-    for verb in ("status", "history", "inspect", "clean", "recover", "checkpoint", "files"):
+    for verb in ("status", "history", "inspect", "clean", "recover", "checkpoint", "files", "vacuum", "leases"):
         shown = invoke(verb, directory.location).stdout
         assert not [word for word in DELTAS_WORDS if word in shown], verb
         invoke_json(verb, directory.location)
     assert "there is no version yet" in invoke("history", directory.location).stdout
 
 
-@pytest.mark.parametrize("verb", ["status", "history", "inspect", "clean", "recover", "checkpoint", "files"])
+@pytest.mark.parametrize(
+    "verb", ["status", "history", "inspect", "clean", "recover", "checkpoint", "files", "vacuum", "leases"]
+)
 def test_no_word_of_another_format(directory, invoke, verb):
     directory.epochs(range(12))
     directory.seal(e12=[12])
