@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import lakecommit
+from lakecommit.errors import UnsupportedTable
+from lakecommit.formats.delta.schema.protocol import READER_FEATURES
+from tests.interop.appending import delta_at
+from tests.unit.formats.delta.fakes import run
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -32,7 +38,8 @@ MAPPED = (
 )
 WIDENED = (
     "CREATE TABLE T (a BYTE, b INT, c FLOAT, d DECIMAL(5,2), e DATE, f INT, g SHORT) USING delta "
-    "TBLPROPERTIES ('delta.enableTypeWidening'='true', 'delta.feature.timestampNtz'='supported')",
+    "TBLPROPERTIES ('delta.enableTypeWidening'='true', 'delta.feature.typeWidening-preview'='supported', "
+    "'delta.feature.timestampNtz'='supported')",
     "INSERT INTO T VALUES (1, 2, 1.5, 3.25, DATE '1500-01-01', 5, -6), (NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
     *(
         f"ALTER TABLE T ALTER COLUMN {column} TYPE {kind}"
@@ -43,10 +50,21 @@ WIDENED = (
     ),
     "INSERT INTO T VALUES (100000, 0.5, 1e300, 123456.7891, TIMESTAMP_NTZ '2024-01-01 01:02:03', 1e10, 1e15)",
 )
+# Readers have to know them, and no column makes use of them.
+DORMANT = (
+    "typeWidening-preview",
+    "vacuumProtocolCheck",
+    "variantShredding",
+    "variantShredding-preview",
+    "variantType",
+    "variantType-preview",
+)
 OTHERS = (
     "CREATE TABLE T (id BIGINT GENERATED ALWAYS AS IDENTITY, n INT, twice INT GENERATED ALWAYS AS (n * 2), "
     "c CHAR(4), v VARCHAR(5), x STRING DEFAULT 'none' COMMENT 'what', t TIMESTAMP_NTZ, m MAP<STRING, ARRAY<DATE>>) "
-    "USING delta CLUSTER BY (n) TBLPROPERTIES ('delta.feature.allowColumnDefaults'='supported')",
+    "USING delta CLUSTER BY (n) TBLPROPERTIES ('delta.feature.allowColumnDefaults'='supported'"
+    + "".join(f", 'delta.feature.{name}'='supported'" for name in DORMANT)
+    + ")",
     "ALTER TABLE T ADD CONSTRAINT positive CHECK (n >= 0)",
     "INSERT INTO T (n, c, v, t, m) VALUES (1, 'ab', 'cd', TIMESTAMP_NTZ '1900-01-01 00:00:00', "
     "map('k', array(DATE '0001-01-01', NULL))), (2, NULL, '', NULL, NULL)",
@@ -70,7 +88,23 @@ READ = {
     "others": OTHERS,
     "partitioned": PARTITIONED,
 }
-VARIANT = ("CREATE TABLE T (id INT, v VARIANT) USING delta",)
+# What the protocol of each says that readers have to know.
+USED = ("columnMapping", "deletionVectors", "typeWidening", "v2Checkpoint")
+FEATURES = {
+    "mapped by name": USED,
+    "mapped by id": USED,
+    "widened": ("timestampNtz", "typeWidening-preview"),
+    "others": ("timestampNtz", *DORMANT),
+    "partitioned": ("timestampNtz",),
+}
+# By what is in the way.
+REFUSED = {
+    r"variantType \(column v\)": "(id INT, v VARIANT) USING delta",
+    r"variantType \(column s\.v\)": "(id INT, s STRUCT<v: VARIANT>) USING delta "
+    "TBLPROPERTIES ('delta.feature.variantType-preview'='supported', 'delta.enableVariantShredding'='true')",
+    "the feature geospatial: it is not known": "(id INT) USING delta "
+    "TBLPROPERTIES ('delta.feature.geospatial'='supported')",
+}
 
 
 def made(spark: SparkSession, path: Path, statements: tuple[str, ...]) -> None:
@@ -100,6 +134,8 @@ def zone(spark: SparkSession):
 )
 def test_rows_are_those_of_deltas_reader(spark: SparkSession, tmp_path: Path, name: str) -> None:
     made(spark, tmp_path / "t", READ[name])
+    state = run(delta_at(tmp_path / "t").open())
+    assert state is not None and state.protocol.reader_features >= set(FEATURES[name])
     ours, theirs = (spark.read.format(each).load(str(tmp_path / "t")) for each in ("lakecommit", "delta"))
     assert [(field.name, field.dataType) for field in ours.schema] == [
         (field.name, field.dataType) for field in theirs.schema
@@ -112,6 +148,48 @@ def test_rows_are_those_of_deltas_reader(spark: SparkSession, tmp_path: Path, na
 
 
 def test_what_cannot_be_read_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
-    made(spark, tmp_path / "t", VARIANT)
-    with pytest.raises(Exception, match=r"variantType \(column v\)"):
-        spark.read.format("lakecommit").load(str(tmp_path / "t"))
+    for number, (named, table) in enumerate(REFUSED.items()):
+        made(spark, tmp_path / str(number), (f"CREATE TABLE T {table}",))
+        with pytest.raises(Exception, match=named):
+            spark.read.format("lakecommit").load(str(tmp_path / str(number)))
+
+
+@pytest.fixture
+def coordinated(spark: SparkSession):
+    """Tables that are made meanwhile have their commits coordinated, by what the driver remembers."""
+    commits = spark._jvm.org.apache.spark.sql.delta.coordinatedcommits
+    builder = commits.InMemoryCommitCoordinatorBuilder(100)
+    getattr(getattr(commits, "CommitCoordinatorProvider$"), "MODULE$").registerBuilder(builder)
+    prefix = "spark.databricks.delta.properties.defaults.coordinatedCommits.commitCoordinator"
+    settings = {f"{prefix}-preview": builder.getName(), f"{prefix}Conf-preview": "{}"}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield
+    for key in settings:
+        spark.conf.unset(key)
+
+
+@pytest.mark.usefixtures("coordinated")
+def test_what_a_coordinator_has_is_not_read_without_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Delta lists the feature as one of writers, and its log has nothing but the first version."""
+    path = str(tmp_path / "t")
+    made(spark, tmp_path / "t", ("CREATE TABLE T (id INT) USING delta", "INSERT INTO T VALUES (1)"))
+    assert [each.name for each in (tmp_path / "t" / "_delta_log").glob("*.json")] == [f"{0:020d}.json"]
+    with pytest.raises(Exception, match="the feature coordinatedCommits-preview: its newest versions are with its"):
+        spark.read.format("lakecommit").load(path)
+    with pytest.raises(UnsupportedTable, match="coordinatedCommits-preview"):
+        lakecommit.files(path)
+
+
+def test_every_feature_that_delta_spark_has_for_readers_is_read_or_refused_here(spark: SparkSession) -> None:
+    """Where delta-spark has a new one, it is to be honoured, or its refusal to be tested."""
+    features = getattr(spark._jvm.org.apache.spark.sql.delta, "TableFeature$")
+    found = getattr(features, "MODULE$").allSupportedFeaturesMap().valuesIterator()
+    known = set()
+    while found.hasNext():
+        feature = found.next()
+        if feature.isReaderWriterFeature():
+            known.add(feature.name())
+    assert {name for names in FEATURES.values() for name in names} == known & READER_FEATURES == READER_FEATURES
+    # A catalog has to make the second, and logs that are written by hand have the first and the last.
+    assert known - READER_FEATURES == {"adaptiveMetadata-preview", "catalogManaged", "geospatial", "geospatial-dev"}

@@ -14,8 +14,9 @@ from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
 import lakecommit
 from lakecommit.errors import InvalidInput
 from lakecommit.spark_ext.connect_calls import _BatchWriters
+from lakecommit.state.lease_layout import LEASES, parse_lease
 
-from .streams import Source, ids, run
+from .streams import Source, ids, quick_ids, run
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +44,24 @@ def test_without_register_batch_and_stream_write(unregistered, tmp_path):
     assert ids(unregistered, table) == [0, 1, 2, 10]
     read = unregistered.read.format("lakecommit").option("where", "id > 0").load(str(table))
     assert sorted(row.id for row in read.collect()) == [1, 2, 10]
+
+
+def copied(session, table, directory) -> list[int]:
+    """What a stream out of the table has brought into another one, run after run."""
+    stream = session.readStream.format("lakecommit").option("maxFilesPerTrigger", 1).load(str(table))
+    run(stream, directory / "copy", directory / "c")
+    return quick_ids(directory / "copy")
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_streams_read_a_table_and_go_on_with_what_comes(request, spark, tmp_path, registered):
+    session = spark if registered else request.getfixturevalue("unregistered")
+    append(session, tmp_path / "table", "'EU' as region")
+    assert copied(session, tmp_path / "table", tmp_path) == [0, 1, 2]
+    append(session, tmp_path / "table", "'US' as region")
+    assert copied(session, tmp_path / "table", tmp_path) == [0, 0, 1, 1, 2, 2]
+    leases = [parse_lease(f"{LEASES}/{path.name}") for path in (tmp_path / "table" / LEASES).iterdir()]
+    assert len({each.lease for each in leases}) == 1, "the second run goes on with the lease of the first"
 
 
 def test_without_register_pyspark_has_the_first_line_of_a_task_that_fails(unregistered, tmp_path):

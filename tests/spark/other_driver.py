@@ -48,11 +48,19 @@ def _unregistered(spark: Any, directory: Path) -> dict:
     for name in ("2", ".2.crc"):
         (checkpoint / "commits" / name).unlink()
     run(source.frame(spark), table, checkpoint)
+    streamed = []
+    for number in (3, 4):
+        out = spark.readStream.format("lakecommit").option("maxFilesPerTrigger", 2).load(str(table))
+        run(out, directory / "copy", directory / "c-copy")
+        streamed.append(quick_ids(directory / "copy"))
+        row = spark.range(number, number + 1).selectExpr("id", "'EU' as region")
+        row.write.format("lakecommit").mode("append").save(str(table))
     # A SQL user, who never runs Python.
     spark.sql("CREATE TEMPORARY VIEW extra AS SELECT 200L AS id, 'US' AS region")
     view = spark._jsparkSession.table("extra")
     view.write().format("lakecommit").mode("append").save(str(table))
-    return {"ids": quick_ids(table), "repeated_files": len(list(table.rglob("*.parquet"))) - files - 1}
+    repeated = len(list(table.rglob("*.parquet"))) - files - 3
+    return {"ids": quick_ids(table), "repeated_files": repeated, "streamed": streamed}
 
 
 def committer_gone(directory: Path) -> dict:

@@ -11,7 +11,9 @@ pytestmark = pytest.mark.spark
 
 def test_without_register_spark_finds_the_source_and_workers_commit_inline(one_driver):
     seen = one_driver["inline"]
-    assert seen["ids"] == [0, 1, 2, 100, 101, 102, 200]
+    assert seen["ids"] == [0, 1, 2, 3, 4, 100, 101, 102, 200]
+    # From a snapshot, and on with the version that came.
+    assert seen["streamed"] == [[0, 1, 2, 100, 101, 102], [0, 1, 2, 3, 100, 101, 102]]
     assert seen["repeated_files"] == 0, "the tasks of a sealed epoch write nothing, also inline"
 
 

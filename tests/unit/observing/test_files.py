@@ -222,6 +222,11 @@ def test_a_feature_that_is_not_known_is_refused_by_its_name(delta):
     put_version(delta, 2, protocol("catalogManaged"))
     with pytest.raises(UnsupportedTable, match="its readers have to know catalogManaged"):
         lakecommit.files(delta.location)
+    # Its newest rows are not in the log, although Delta lists it among the features of writers.
+    writers = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["coordinatedCommits-preview"]}
+    put_version(delta, 3, {"protocol": writers})
+    with pytest.raises(UnsupportedTable, match="its readers have to know coordinatedCommits-preview"):
+        lakecommit.files(delta.location)
 
 
 def test_partition_values_that_no_path_has_are_refused(tmp_path):

@@ -1,7 +1,7 @@
 """A list of files as text to paste into DuckDB, pyarrow and Polars. Pure.
 
 Values of partition columns are in the paths alone, and a reader that is not told their types guesses them: 007 would be
-7. So the text says the types, as far as the reader has a word for them.
+7. So the text says the types.
 """
 
 from __future__ import annotations
@@ -39,14 +39,13 @@ class Form(ABC):
         return json.dumps(location, ensure_ascii=False)
 
     def _types(self, names: Mapping[str, str], decimal: str) -> dict[str, str]:
-        """What the reader calls the types of the columns; those that it has no word for are left out."""
+        """What the reader calls the types of the columns. One that it has no word for is the text that the path has: a
+        guess would be wrong for some values."""
         found: dict[str, str] = {}
         for column, data_type in self.columns:
             name = data_type.name if isinstance(data_type, Primitive) else ""
             digits = _DECIMAL.fullmatch(name)
-            word = decimal.format(*digits.groups()) if digits else names.get(name)
-            if word is not None:
-                found[column] = word
+            found[column] = decimal.format(*digits.groups()) if digits else names.get(name, names["string"])
         return found
 
 
@@ -68,7 +67,8 @@ class DuckDb(Form):
     @property
     def tail(self) -> str:
         more = ["union_by_name = true", f"hive_partitioning = {'true' if self.columns else 'false'}"]
-        if types := self._types(self._NAMES, "DECIMAL({}, {})"):
+        # A type in brackets has to be quoted.
+        if types := self._types(self._NAMES, "'DECIMAL({}, {})'"):
             more.append("hive_types = {" + ", ".join(f"{_sql(name)}: {word}" for name, word in types.items()) + "}")
         return f"], {', '.join(more)});"
 
@@ -96,11 +96,8 @@ class PyArrow(Form):
         more = ['format="parquet"']
         if self._is_remote:
             more.append(f"filesystem={json.dumps(self.location, ensure_ascii=False)}")
-        types = self._types(self._NAMES, "pa.decimal128({}, {})")
-        if len(types) < len(self.columns):
-            # A column that is left out of a schema would be left out of the rows.
-            more.append('partitioning="hive"')
-        elif types:
+        # It makes no decimals of texts.
+        if types := self._types(self._NAMES, self._NAMES["string"]):
             fields = ", ".join(f"({json.dumps(name, ensure_ascii=False)}, {word})" for name, word in types.items())
             more.append(f'partitioning=ds.partitioning(pa.schema([{fields}]), flavor="hive")')
         return f"], {', '.join(more)})"
@@ -142,8 +139,7 @@ class Polars(Form):
         more = ["glob=False"]
         if self.columns:
             more.append("hive_partitioning=True")
-        types = self._types(self._NAMES, "pl.Decimal({}, {})")
-        if types and len(types) == len(self.columns):
+            types = self._types(self._NAMES, "pl.Decimal({}, {})")
             said = ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {word}" for name, word in types.items())
             more.append(f"hive_schema={{{said}}}")
         return f"], {', '.join(more)})"

@@ -15,7 +15,7 @@ from lakecommit.errors import UnsupportedTable
 from lakecommit.formats.delta.log.file_actions import FileActions, FileKind
 from lakecommit.formats.delta.log.listing import LogStore
 from lakecommit.formats.delta.log.live import LiveFiles, log_at
-from lakecommit.formats.delta.schema.protocol import READER_FEATURES, column_mapping_mode, features_of
+from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of, not_for_readers
 from lakecommit.formats.delta.state import DeltaState
 from lakecommit.formats.files import CommittedFile, location_below, location_of_uri
 from lakecommit.formats.uris import path_of_uri
@@ -49,7 +49,7 @@ async def _live(store: LogStore, state: DeltaState) -> AsyncIterator[FileActions
 def _reasons(state: DeltaState) -> Iterator[str]:
     """What the protocol says."""
     protocol = state.protocol
-    unknown = sorted(protocol.reader_features - READER_FEATURES)
+    unknown = sorted(not_for_readers(protocol))
     if protocol.min_reader > 3 or unknown:
         yield f"its readers have to know {', '.join(unknown) or f'reader version {protocol.min_reader}'}"
     mode = column_mapping_mode(protocol, state.metadata)

@@ -9,30 +9,14 @@ from collections.abc import Iterator, Mapping
 
 from lakecommit.errors import UnsupportedTable
 from lakecommit.formats.delta.schema.mapping import strip
-from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of
+from lakecommit.formats.delta.schema.protocol import column_mapping_mode, not_for_readers
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
 from lakecommit.formats.reading import MATCHED_BY, ReadPlan
 from lakecommit.formats.schema.fields import all_fields, own_types
 from lakecommit.formats.schema.fit import decimal_parts
 from lakecommit.schema import PRIMITIVES, parse, to_json
 
-# Of these nothing is asked but what is done here. Variants are refused by their columns.
-HONOURED = frozenset(
-    {
-        "columnMapping",
-        "deletionVectors",
-        "timestampNtz",
-        "typeWidening",
-        "typeWidening-preview",
-        "v2Checkpoint",
-        "vacuumProtocolCheck",
-        "variantShredding",
-        "variantShredding-preview",
-        "variantType",
-        "variantType-preview",
-    }
-)
-# Features of which readers need to know, wherever the protocol lists them.
+# What a reader is told of these, wherever the protocol lists them.
 _REFUSED: Mapping[str, str] = {
     "catalogManaged": "its newest versions are in its catalog; read it with an engine that is connected to that",
     "catalogOwned-preview": "its newest versions are in its catalog; read it with an engine that is connected to that",
@@ -64,8 +48,7 @@ def read_plan(state: DeltaState, location: str) -> ReadPlan:
 def _reasons(protocol: DeltaProtocol, metadata: Metadata) -> Iterator[str]:
     if protocol.min_reader > 3:
         yield f"it needs protocol reader {protocol.min_reader}, newer than 3; upgrade lakecommit"
-    unknown = protocol.reader_features - HONOURED - _REFUSED.keys()
-    for name in sorted(unknown | (features_of(protocol) & _REFUSED.keys())):
+    for name in sorted(not_for_readers(protocol)):
         yield f"the table has the feature {name}: {_REFUSED.get(name, _UNKNOWN)}"
     mode = column_mapping_mode(protocol, metadata)
     if mode not in ("none", "name", "id"):

@@ -53,7 +53,8 @@ SUPPORTED = frozenset(
     }
 )
 
-# Supported features that readers have to know, too.
+# Supported features that readers have to know, too. All are honoured where a table is read; columns of variants are
+# refused there.
 READER_FEATURES = frozenset(
     {
         "columnMapping",
@@ -68,6 +69,11 @@ READER_FEATURES = frozenset(
         "variantType",
         "variantType-preview",
     }
+)
+
+# The log of such a table is not all that there is of it, which readers need to know wherever the protocol lists these.
+COMMITS_ELSEWHERE = frozenset(
+    {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "redirectReaderWriter-preview"}
 )
 
 SYMLINK_MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
@@ -101,6 +107,11 @@ def features_of(protocol: DeltaProtocol) -> frozenset[str]:
     if protocol.min_reader == 2:
         implied.add("columnMapping")
     return protocol.writer_features | protocol.reader_features | implied
+
+
+def not_for_readers(protocol: DeltaProtocol) -> frozenset[str]:
+    """The features for which the table cannot be read here."""
+    return (protocol.reader_features - READER_FEATURES) | (features_of(protocol) & COMMITS_ELSEWHERE)
 
 
 def refuse_unsupported(protocol: DeltaProtocol, metadata: Metadata, location: str) -> None:

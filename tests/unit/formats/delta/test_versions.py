@@ -183,6 +183,9 @@ def test_pages_are_small_whatever_the_table(monkeypatch):
     ("head", "named"),
     [
         ((table_features(reader=["unheardOf"]),), "the feature unheardOf: it is not known"),
+        ((table_features(reader=["adaptiveMetadata-preview"]),), "the feature adaptiveMetadata-preview: it is not"),
+        ((table_features(reader=["geospatial-dev"]),), "the feature geospatial-dev: it is not known"),
+        ((table_features(reader=["catalogOwned-preview"]),), "the feature catalogOwned-preview: its newest versions"),
         ((protocol(4, 7, readerFeatures=[], writerFeatures=[]),), "protocol reader 4"),
         ((table_features(reader=["catalogManaged"]),), "the feature catalogManaged: its newest versions are in its"),
         ((table_features("coordinatedCommits-preview"),), "the feature coordinatedCommits-preview"),
