@@ -42,11 +42,15 @@ class Process:
     def __init__(self, store, fault: OneFault) -> None:
         self._store, self._fault = store, fault
         self.died = asyncio.Event()
+        # From then on what its code does to tidy up comes to nothing, and ends.
+        self.is_over = False
 
     def __getattr__(self, name):
         return getattr(self._store, name)
 
     async def _die(self):
+        if self.is_over:
+            raise asyncio.CancelledError
         self.died.set()
         await asyncio.Event().wait()
 
@@ -97,6 +101,7 @@ async def until_it_dies(process: Process, run) -> bool:
     await asyncio.wait([running, death], return_when=asyncio.FIRST_COMPLETED)
     death.cancel()
     if process.died.is_set():
+        process.is_over = True
         running.cancel()
         await asyncio.wait([running])
         return False
