@@ -13,6 +13,7 @@ may sleep before deleting, and a reader may wake up long after.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ async def guarded_cut(
         try:
             await store.put(cut, who.to_json())
             unfenced = await store.get(intent_path(run)) is not None
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             # Nothing will be deleted by it, and a reader that came in between holds its lease.
             with contextlib.suppress(StoreError):
                 await store.delete([cut])
