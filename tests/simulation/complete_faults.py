@@ -46,9 +46,9 @@ def replacing_epoch_without_rows_taken_for_nothing() -> Iterator[None]:
 def replacing_epochs_share_a_version() -> Iterator[None]:
     """The rows of several are in the table together."""
 
-    def next_run(progress: Any, *limits: int) -> Any:
+    def next_run(progress: Any, *limits: int, one_epoch: bool) -> Any:
         plain = tuple(replace(seal, replaces=False) for seal in progress.pending)
-        return progress.pending[: len(real(replace(progress, pending=plain), *limits))]
+        return progress.pending[: len(real(replace(progress, pending=plain), *limits, one_epoch=one_epoch))]
 
     real = epochs.next_run
     with patch("lakecommit.committing.loop.next_run", next_run):

@@ -78,6 +78,8 @@ def schema_not_merged_again_after_a_conflict() -> Iterator[None]:
 
     async def evolve(queries: Any, reader: Any, table_format: Any, schema: str, new_id: Any) -> Any:
         class Once:
+            location = table_format.location
+
             def __init__(self) -> None:
                 self.first: Any = None
 

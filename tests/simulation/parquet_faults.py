@@ -168,7 +168,7 @@ def the_interval_of_sparks_log_not_taken_over() -> Iterator[None]:
 def _cleaned(going_of: Any) -> AbstractContextManager[Any]:
     """`going_of` says, of the compacts that are old and all numbers, what goes."""
 
-    def expired(listing: Any, record: Any, now_ms: int) -> tuple[int | None, list[int]]:
+    def expired(listing: Any, record: Any, now_ms: int, oldest_read: int | None = None) -> tuple[int | None, list[int]]:
         old = sorted(n for n, info in listing.compacts.items() if now_ms - info.modified_ms > cleaning.KEPT_MS)
         going = sorted(going_of(old, listing.numbers)) if len(old) > 1 else []
         return (old[-1], going) if going else (None, [])

@@ -263,8 +263,11 @@ def query_passed_over() -> Iterator[None]:
 
 @fault
 def snapshot_without_a_bound() -> Iterator[None]:
+    def next_run(progress: Any, empty_epochs: int, files: int, *, one_epoch: bool) -> Any:
+        return real(progress, empty_epochs, one_epoch=one_epoch)
+
     real = snapshots.next_run
-    with patch.object(snapshots, "next_run", lambda progress, empty_epochs, files: real(progress, empty_epochs)):
+    with patch.object(snapshots, "next_run", next_run):
         yield
 
 

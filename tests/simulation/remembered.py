@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from .all_faults import format_of
-from .runner import run_seeds
+from .runner import Failure, run_seeds
 
 # Most faults are seen within some hundred seeds; those that take a rare history within this many.
 SEEDS = 6000
@@ -22,12 +22,19 @@ FEW_SEEDS = 200
 FILE = Path(__file__).with_name("remembered.json")
 
 
+# What a fault fails with that no longer fits the code which it breaks: nobody has noticed anything then.
+_OUTDATED = ("TypeError", "AttributeError", "NameError", "ImportError")
+
+
 def notices(seed: int, fault: str) -> bool:
     """The seed fails with the fault, and does not without it."""
     table_format = format_of(fault)
-    return (
-        bool(run_seeds(seed, 1, fault, table_format).failures) and not run_seeds(seed, 1, None, table_format).failures
-    )
+    failures = run_seeds(seed, 1, fault, table_format).failures
+    return any(map(is_the_judges, failures)) and not run_seeds(seed, 1, None, table_format).failures
+
+
+def is_the_judges(failure: Failure) -> bool:
+    return not any(f" ended with {error}" in failure.reason for error in _OUTDATED)
 
 
 def seeds_that_notice(fault: str, most: int = SEEDS) -> Iterator[int]:
@@ -38,7 +45,7 @@ def seeds_that_notice(fault: str, most: int = SEEDS) -> Iterator[int]:
         if not failures:
             return
         seed = failures[0].seed
-        if not run_seeds(seed, 1, None, table_format).failures:
+        if is_the_judges(failures[0]) and not run_seeds(seed, 1, None, table_format).failures:
             yield seed
         seed += 1
 
