@@ -54,19 +54,21 @@ class Keeper:
     async def begin(self, newest: Callable[[], Awaitable[int]]) -> int:
         """Takes it for the newest version, for somebody who has planned nothing yet, and returns that version.
 
-        Where a vacuum has cut above it meanwhile, a newer one serves as well. Raises `LeaseLost` where none does.
+        Where a vacuum has cut above it meanwhile, a newer one serves as well. Raises `LeaseLost` if there is none, or
+        if that happens again and again.
         """
         async with self._one_at_a_time:
-            tries = 0
+            tries, before = 0, None
             while True:
                 version, tries = await newest(), tries + 1
                 found = await take(self._parts, self._objects, version, self._wanted)
                 if isinstance(found, Taken):
                     self._version, self._taken = version, found
                     return version
-                if tries == MOST_BEGINNINGS:
+                if tries == MOST_BEGINNINGS or version == before:
                     self._version = version
                     raise await self._lose(found)
+                before = version
 
     async def take(self, version: int) -> None:
         """Takes it for this version, whether it was held before or not. Raises `LeaseLost` where it cannot hold."""
@@ -112,7 +114,9 @@ class Keeper:
             self._move_to = None
 
     async def _lose(self, found: NotNow) -> LeaseLost:
-        """What is lost stays lost: a cut of a vacuum that is withdrawn later was one that was let stand so long."""
+        """What is lost stays lost: a cut of a vacuum that is withdrawn later was one that was let stand so long. So its
+        objects go, if the store answers: whoever starts a refused reader again and again holds no vacuum back."""
+        await drop(self._parts.store, self._objects)
         try:
             body = await self._parts.store.get(found.cut)
             maker = str(who_of(body.body)) if isinstance(body, Found) else "somebody whose name is gone"
@@ -127,7 +131,8 @@ class Keeper:
             renewed = f"it was renewed last at {wall.isoformat(timespec='seconds')}, {passed_s} s ago"
         self._lost = LeaseLost(
             f"lease {self.lease} of version {self._version} of {self._location} holds no longer: {found.why}, and "
-            f"{found.cut} says that what was removed may be deleted; it was put by {maker}. {renewed}. Read a newer "
-            "version from its beginning; where readers pause for long, give them a longer leaseTtl"
+            f"{found.cut} says that what was removed may be deleted; it was put by {maker}. {renewed}. Start a "
+            "stream once more, since what it has completed is wanted no longer; else read a newer version from its "
+            "beginning, with a longer ttl if readers pause for long"
         )
         return self._lost

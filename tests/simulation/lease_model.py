@@ -49,8 +49,11 @@ class CutRecord:
 
 @dataclass(slots=True)
 class _Put:
+    """`given_up`: it was deleted by its reader, which held by it. Only one that is about to be lost does so."""
+
     path: str
     put_ms: int
+    given_up: bool = False
 
 
 class LeaseModel:
@@ -77,6 +80,8 @@ class LeaseModel:
         if at_most is not None and version > at_most:
             raise Violation(f"the lease of {reader.name} moves on to {version}, and {at_most} is acknowledged")
         put = self._put[reader.name]
+        if put.given_up:
+            raise Violation(f"{reader.name} is told that it holds by {put.path}, which it has deleted")
         until_ms = put.put_ms + ttl_ms_of(put.path)
         self._holds[reader.name] = Hold(reader.name, version, put.put_ms, until_ms, wants)
         self._since_ms.pop(reader.name, None)
@@ -91,6 +96,8 @@ class LeaseModel:
         """It is told that its lease holds no longer."""
         self._world.count("leases lost")
         self._holds.pop(reader.name, None)
+        if reader.name in self._put:
+            self._put[reader.name].given_up = False
         since_ms = self._since_ms.pop(reader.name, self._world.loop.now) - _WITHDRAWN_WITHIN_MS
         if not any(self._justifies(each, version, wants, since_ms) for each in self.cuts.values()):
             raise Violation(f"{reader.name} has lost its lease for no reason: {error}") from error
@@ -115,7 +122,9 @@ class LeaseModel:
 
     def plans(self, reader: Process, asked_ms: int) -> None:
         """It has planned what it was asked for: by a lease of which half of the ttl was left then."""
-        hold = self._holds.get(reader.name)
+        hold, put = self._holds.get(reader.name), self._put.get(reader.name)
+        if put is not None and put.given_up:
+            raise Violation(f"{reader.name} plans and has deleted {put.path}, by which it held its lease")
         if hold is not None and (hold.put_ms + hold.until_ms) // 2 < asked_ms:
             raise Violation(f"{reader.name} plans at {asked_ms} ms by a lease that it has put at {hold.put_ms} ms")
 
@@ -133,6 +142,9 @@ class LeaseModel:
     def written(self, path: str, who: Process | None, *, late: bool) -> None:
         now = self._world.loop.now
         if path.startswith(LEASES) and who is not None and not late:
+            before = self._put.get(who.name)
+            if before is not None and before.given_up:
+                raise Violation(f"{who.name} puts {path} after it has deleted {before.path}, by which it held")
             self._put[who.name] = _Put(path, now)
             self._since_ms.setdefault(who.name, now)
         elif path.startswith(_CUTS):
@@ -165,7 +177,8 @@ class LeaseModel:
     def _lease_deleted(self, path: str, who: Process | None) -> None:
         if who is None or who.vacuum is None:
             if who is not None and who.name in self._holds and self._put[who.name].path == path:
-                raise Violation(f"{who.name} deletes {path}, by which it holds its lease")
+                self._put[who.name].given_up = True
+                del self._holds[who.name]
             return
         put_ms = self._world.objects.bodies[path][2] - WALL_START_MS
         self._world.count("dead leases deleted")

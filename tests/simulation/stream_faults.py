@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from lakecommit.leases.listed import list_leases
 from lakecommit.reading.planning import log_walk, moves, planner
+from lakecommit.reading.planning.following import LogFollower
 from lakecommit.reading.planning.offsets import At, Begin, Offset, Phase
 from lakecommit.reading.planning.plan import Plan
 from lakecommit.storage.base import Found
@@ -61,8 +62,8 @@ def plan_rebuilt_from_the_newest_version() -> Iterator[None]:
     async def at(self: Any, version: int | None) -> Any:
         return await real(self, None)
 
-    real = StreamPlanner._at
-    with all_of(patch.object(StreamPlanner, "_at", at), patch.object(planner, "check_same", lambda *_: None)):
+    real = LogFollower.at
+    with all_of(patch.object(LogFollower, "at", at), patch.object(planner, "check_same", lambda *_: None)):
         yield
 
 
@@ -132,7 +133,7 @@ def _restarting(infer: Any) -> Any:
 @reading_fault
 def snapshot_taken_for_read_in_a_restart() -> Iterator[None]:
     async def infer(self: Any, start: Any) -> Any:
-        return start if start.phase is Phase.LOG else planner._in_log(start, At(start.plan.version))
+        return start if start.phase is Phase.LOG else planner.in_log(start, At(start.plan.version))
 
     with _restarting(infer):
         yield

@@ -8,20 +8,27 @@ commit(end)            lets go of the plan, and has the lease move on
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 
 from lakecommit.clock import Clock
-from lakecommit.errors import InvalidInput, LeaseLost, TableMadeAnew, VersionsGone
+from lakecommit.errors import LeaseLost, TableMadeAnew
 from lakecommit.formats.base import TableState
-from lakecommit.formats.reading import GoneFile, ReadFile, ReadPlan
+from lakecommit.formats.reading import GoneFile, ReadPlan
 from lakecommit.formats.versions import ReadVersions
 from lakecommit.reading.planning import moves
-from lakecommit.reading.planning.containing import as_in
+from lakecommit.reading.planning.following import LogFollower
 from lakecommit.reading.planning.judging import Reading, refusal
 from lakecommit.reading.planning.limits import UNLIMITED, Budget, Limits
-from lakecommit.reading.planning.log_walk import Cutting, Rows, Until, UpTo, Walked, WithinLimits, check_whole, walk
+from lakecommit.reading.planning.log_walk import (
+    Cutting,
+    Live,
+    Rows,
+    UpTo,
+    WithinLimits,
+    check_whole,
+)
 from lakecommit.reading.planning.offsets import (
     NO_VERSION,
     At,
@@ -36,13 +43,10 @@ from lakecommit.reading.planning.offsets import (
 )
 from lakecommit.reading.planning.plan import Plan, build_plan, check_same
 from lakecommit.reading.planning.ports import Figures, Held, Leases
-from lakecommit.reading.planning.starting import Start, first_left, first_version, refuse_unknown
-from lakecommit.reading.types import readable
-from lakecommit.schema import parse
+from lakecommit.reading.planning.starting import Start, first_version, refuse_unknown
 
 LOOK_EVERY_MS = 1000
-Live = Callable[[TableState], AsyncIterator[Sequence[ReadFile]]]
-_log = logging.getLogger("lakecommit.reading")
+_logger = logging.getLogger("lakecommit.reading")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +80,15 @@ class StreamPlanner:
         self._settings = settings
         self._clock = clock
         self._live = live or versions.live
+        self._log = LogFollower(versions, settings.reading, settings.cutting, self._live, settings.fail_on_data_loss)
         self._show = show
-        self._reading = settings.reading
         self._now = moves.Planning()
         self._held: Held | None = None
         self._plan: Plan | None = None
         self._snapshot: ReadPlan | None = None
         # Where a new stream starts, as an offset without anything planned.
         self._fresh: Offset | None = None
-        # The table after the last version that was walked, which may be where the next batch begins.
-        self._state: TableState | None = None
         self._idle_since_ms: int | None = None
-        self._newest: TableState | None = None
         self._pinned: TableState | None = None
         # Nobody has planned anything. Without a first version it starts with a snapshot, and every file is wanted.
         self._is_new = True
@@ -99,12 +100,12 @@ class StreamPlanner:
 
     async def pin(self) -> None:
         """From now on nothing is read that is committed later."""
-        self._pinned = await self._look()
+        self._pinned = await self._log.look()
 
     @property
     def newest(self) -> int | None:
         """The newest version that is known, or the pinned one; None as long as none is."""
-        known = self._pinned or self._newest
+        known = self._pinned or self._log.newest
         return None if known is None else known.version
 
     async def latest(self, start: StreamOffset, *, unlimited: bool = False) -> StreamOffset:
@@ -120,7 +121,8 @@ class StreamPlanner:
             if end.phase is Phase.SNAPSHOT or not unlimited:
                 return self._give(start, end, (), budget)
             begins = end
-        walked = await self._walk(begins, WithinLimits(budget, None if self._pinned is None else self._pinned.version))
+        newest = None if self._pinned is None else self._pinned.version
+        walked = await self._log.walk(begins, WithinLimits(budget, newest))
         if walked.end is None:
             self._idle_since_ms = self._clock.boot_ms()
             # Where a new stream starts is written down at once, and so is the end of the snapshot.
@@ -145,7 +147,7 @@ class StreamPlanner:
         if begins.at == end.at:
             # The snapshot ends, or it is written down where a stream starts.
             return ()
-        walked = await self._walk(begins, UpTo(end.at))
+        walked = await self._log.walk(begins, UpTo(end.at))
         check_whole(walked, end.at, self._versions.location)
         return walked.rows
 
@@ -156,6 +158,7 @@ class StreamPlanner:
     def stop(self) -> None:
         """Lets go of everything but the lease: a restart goes on with it, or it expires."""
         self._advance(moves.Stopped())
+        self._log.stop()
         if self._held is not None:
             self._held.stop()
 
@@ -186,14 +189,14 @@ class StreamPlanner:
 
     async def _begin(self) -> None:
         """Takes a lease for a new stream, of exactly the version that is planned."""
-        table, asked = self._pinned or await self._look(), 0
+        table, asked = self._pinned or await self._log.look(), 0
 
         async def chosen() -> int:
             first = self._first = await first_version(self._settings.start, self._versions, table)
-            problem = refusal(table, table.table_id, self._reading_of(table))
+            problem = refusal(table, table.table_id, self._log.reading_of(table))
             if problem is not None:
                 raise problem
-            refuse_unknown(self._settings.start, table, self._reading)
+            refuse_unknown(self._settings.start, table, self._log.reading)
             return table.version if first is None else max(first - 1, 0)
 
         async def newest() -> int:
@@ -201,7 +204,7 @@ class StreamPlanner:
             nonlocal table, asked
             asked += 1
             if asked > 1:
-                table = await self._look()
+                table = await self._log.look()
                 self._pinned = None if self._pinned is None else table
             return await chosen()
 
@@ -218,20 +221,16 @@ class StreamPlanner:
     async def _go_on(self, effect: moves.TakeLease, known: Offset) -> None:
         """Goes on with the lease of the run before."""
         assert effect.lease is not None and effect.version is not None and effect.phase is not None
-        table = await self._look()
-        problem = refusal(table, known.table_id, self._reading_of(table))
+        table = await self._log.look()
+        problem = refusal(table, known.table_id, self._log.reading_of(table))
         if isinstance(problem, TableMadeAnew):
             raise problem
-        self._is_new = False
+        self._is_new, version = False, effect.version
+        if effect.phase is Phase.LOG:
+            version = await self._log.first_kept(version)
         with self._losing():
-            self._held = await self._leases.go_on(effect.lease, effect.version, self._wants)
-        self._advance(moves.Took(effect.lease, effect.version, effect.phase, effect.behind))
-
-    def _reading_of(self, table: TableState) -> Reading:
-        """From now on those of the query's columns that this table has are known by what files call them, too."""
-        schema = as_in(self._reading.schema, readable(parse(table.schema)))
-        self._reading = replace(self._reading, schema=schema)
-        return self._reading
+            self._held = await self._leases.go_on(effect.lease, version, self._wants)
+        self._advance(moves.Took(effect.lease, version, effect.phase, effect.behind))
 
     def _wants(self, gone: GoneFile, new: bool | None) -> bool:
         """What later versions added, and what of the snapshot is neither read nor acknowledged. Asked while a lease is
@@ -255,9 +254,9 @@ class StreamPlanner:
         cutting, version = self._settings.cutting, self._now.keeps
         if written is not None:
             cutting = replace(cutting, split_bytes=written.split_bytes)
-        state = await self._at(version)
+        state = await self._log.at(version)
         # A query that was started again may have another schema than the one that it began with.
-        if (problem := refusal(state, state.table_id, self._reading)) is not None:
+        if (problem := refusal(state, state.table_id, self._log.reading)) is not None:
             raise problem
         self._snapshot = self._versions.read_plan(state)
         async with aclosing(self._live(state)) as pages:  # type: ignore[type-var]
@@ -284,8 +283,8 @@ class StreamPlanner:
         if written is None:
             lease = self._now.lease
             self._fresh = Offset(state.table_id, lease, None, Phase.SNAPSHOT, NO_VERSION, At(version), plan.name)
-        self._state = state
-        _log.info("planned: table=%s version=%d splits=%d", self._versions.location, version, plan.name.splits)
+        self._log.state = state
+        _logger.info("planned: table=%s version=%d splits=%d", self._versions.location, version, plan.name.splits)
         self._figure(splits=plan.name.splits)
 
     def _next_of_snapshot(self, begins: Offset, budget: Budget) -> Offset:
@@ -296,39 +295,6 @@ class StreamPlanner:
         if last:
             return replace(begins, at=At(begins.at.version, last))
         return in_log(begins, At(begins.plan.version))
-
-    async def _walk(self, begins: Offset, until: Until) -> Walked:
-        """What comes after `begins`, which is in the log."""
-        cutting = replace(self._settings.cutting, split_bytes=begins.plan.split_bytes)
-        try:
-            state = None if begins.version == NO_VERSION else await self._state_at(begins.version)
-            walked = await walk(
-                self._versions,
-                state,
-                begins.at,
-                until,
-                table_id=begins.table_id,
-                reading=self._reading if state is None else self._reading_of(state),
-                cutting=cutting,
-            )
-        except VersionsGone as error:
-            if self._settings.fail_on_data_loss:
-                raise
-            _log.warning("rows are lost, as failOnDataLoss=false allows: %s", error)
-            return await self._past_the_gap(begins, until)
-        self._state = walked.state
-        if walked.seen is not None and (self._newest is None or walked.seen.version > self._newest.version):
-            # Limits end a walk before it has seen how far the table is.
-            self._newest = walked.seen if walked.seen_all else await self._at(None)
-        return walked
-
-    async def _past_the_gap(self, begins: Offset, until: Until) -> Walked:
-        """Nothing of the versions that are gone, up to the first one that the log still leads to. A batch that was
-        planned before ends where it ended then."""
-        self._state = first = await first_left(self._versions, begins.version, await self._look())
-        if isinstance(until, UpTo) and until.takes(first.version + 1):
-            return await self._walk(in_log(begins, At(first.version)), until)
-        return Walked(end=At(first.version), state=first, seen=first)
 
     def _give(self, start: StreamOffset, end: Offset, rows: Sequence[Rows], budget: Budget) -> Offset:
         self._advance(moves.Given(end))
@@ -361,7 +327,7 @@ class StreamPlanner:
             self._plan.close()
         self._plan = None
         if effect.released:
-            _log.info(
+            _logger.info(
                 "released: table=%s lease=%s version=%d splits=%d: all of the snapshot is read and acknowledged",
                 *(self._versions.location, self._now.lease, effect.plan.version, effect.plan.splits),
             )
@@ -370,24 +336,3 @@ class StreamPlanner:
     def _figure(self, **changed: int) -> None:
         self.figures = replace(self.figures, lease=self._now.lease, kept_version=self._now.keeps, **changed)
         self._show(self.figures)
-
-    async def _state_at(self, version: int) -> TableState:
-        if self._state is not None and self._state.version == version:
-            return self._state
-        try:
-            return await self._at(version)
-        except InvalidInput as error:
-            # It was read once, so that it is not one that is yet to come.
-            raise VersionsGone(str(error)) from error
-
-    async def _look(self) -> TableState:
-        self._newest = await self._at(None)
-        return self._newest
-
-    async def _at(self, version: int | None) -> TableState:
-        state = await self._versions.at(version)
-        if state is None:
-            raise InvalidInput(
-                f"there is no table at {self._versions.location}; check the location, or start the query once there is"
-            )
-        return state

@@ -83,12 +83,13 @@ class Query:
 
     def __init__(self, table: Table) -> None:
         self.table = table
+        self.fail_on_data_loss = True
         self.offset: StreamOffset = BEGIN
         self.start()
 
     def start(self) -> None:
         reading = Reading("memory://table", parse(SCHEMA), chosen=False, removes=Removes(skip_changes=True))
-        settings = StreamSettings(reading, Cutting(1024, 1), Limits(files=1))
+        settings = StreamSettings(reading, Cutting(1024, 1), Limits(files=1), fail_on_data_loss=self.fail_on_data_loss)
         self.planner = StreamPlanner(self.table.format(), Leases(self.table), settings, clock=self.table.clock)
 
     def batch(self) -> list[str]:
@@ -220,3 +221,40 @@ def test_a_stream_that_was_off_reads_what_was_added_or_says_that_it_is_gone():
     query.start()
     with pytest.raises(LeaseLost, match="removed m"):
         query.batch()
+
+
+def test_one_that_was_refused_holds_no_vacuum_back_however_often_it_is_started_again():
+    query = a_query()
+    query.batch()
+    rewritten(query, "a", "b", "c", into="d")
+    query.pass_minutes(62)
+    assert vacuumed(query) == {"d"}
+    rewritten(query, "d", into="e")
+    for _ in range(3):
+        query.pass_minutes(50)
+        query.start()
+        with pytest.raises(LeaseLost):
+            query.batch()
+    assert vacuumed(query) == {"e"}
+
+
+def test_versions_that_a_clean_up_took_behind_a_cut_are_lost_where_that_is_allowed():
+    query = a_query()
+    query.batches(4)
+    for name in ("l", "m", "n"):
+        query.table.commit(add(name))
+    rewritten(query, "l", into="o")
+    query.pass_minutes(600)
+    assert "l" not in vacuumed(query)
+    query.table.checkpoint(*map(add, "abcmno"))
+    query.table.forget_before(query.table.version)
+    query.start()
+    with pytest.raises(LeaseLost):
+        query.batch()
+    query.fail_on_data_loss = False
+    query.start()
+    assert query.batch() == []
+    query.table.commit(add("p"))
+    query.pass_minutes(1)
+    assert query.batch() == ["p"]
+    assert encode(query.offset)["version"] == query.table.version

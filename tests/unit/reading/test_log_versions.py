@@ -193,6 +193,32 @@ async def test_a_version_of_many_files_is_sorted_on_disk(monkeypatch: pytest.Mon
     assert await stream.all() == [["l9", "l8", "l7", "l6"], ["l5", "l4", "l3", "l2"], ["l1", "l0"]]
 
 
+@pytest.mark.parametrize("few", [3, 4096])
+async def test_a_version_that_takes_many_batches_is_read_once(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr(log_walk, "FEW", few)
+    stream = Stream(a_table(1), limits=Limits(files=1))
+    await stream.all()
+    stream.table.commit(*(file(f"l{number}") for number in range(10)))
+    stream.table.commit(file("m0"))
+    stream.table.asked.clear()
+    read = await stream.all()
+    assert read == [[f"l{number}"] for number in range(10)] + [["m0"]]
+    # The last batch of it looks at what comes next.
+    assert stream.table.asked.count("changes 1") == 1
+    assert len([asked for asked in stream.table.asked if asked.startswith("changes")]) <= 4
+
+
+async def test_version_0_is_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_walk, "FEW", 3)
+    table = Table()
+    table.versions[0].added = [(file(f"z{number}"), True) for number in range(8)]
+    stream = Stream(table, start=Start(version=0), limits=Limits(files=3))
+    assert await stream.batch() == ["z0", "z1", "z2"]
+    stream.restart()
+    assert await stream.all() == [["z3", "z4", "z5"], ["z6", "z7"]]
+    assert table.asked.count("live 0") == 2
+
+
 async def a_batch_of_two_that_is_logged(**options: object) -> Stream:
     stream = Stream(a_table(1), limits=Limits(), **options)  # type: ignore[arg-type]
     await stream.all()
