@@ -198,10 +198,7 @@ class ParquetFormat(ParquetVersions, ParquetVacuum):
         self._writer.apart = run
 
     async def do_apart(self, job: Mapping[str, str]) -> Mapping[str, str]:
-        state = await self.open()
-        if state is None:
-            raise ContradictoryState(f"{self.location} is gone, and with it the log that was to be compacted")
-        return await self._writer.compact(state, job)
+        return await self._writer.compact(job)
 
     async def fill(self, state: TableState, epoch: int, files: Sequence[DataFile]) -> ParquetState:
         return await self._writer.fill(of_parquet(state), epoch, files)
