@@ -45,3 +45,8 @@ class FormatSettings:
     vacuum_ms: int | None = None
     passed: str = "their rows are missing from the table"
     refits: str = ""
+
+
+def listed(session_defaults: Mapping[str, str]) -> str:
+    """As a page says them."""
+    return ",\n".join(f"`{key}` as `{option}`" for key, option in session_defaults.items())
