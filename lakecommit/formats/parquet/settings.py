@@ -41,6 +41,10 @@ SETTINGS = FormatSettings(
     replaces_epochs=False,
     features="docs/parquet.md",
     passed="nobody can read the directory until their entries are there, and the query puts them when it starts",
+    foreign=(
+        f"a directory that Spark's own file sink writes ({LOG} is there, without a record of lakecommit). A stream "
+        "with tableFormat=parquet on its checkpointLocation takes it over; 'lakecommit files' lists what is committed"
+    ),
     page=f"""\
 Settings that Spark's own Parquet writers read count for Parquet directories:
 {listed(DEFAULTS)}.

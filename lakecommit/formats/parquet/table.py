@@ -245,8 +245,8 @@ class ParquetFormat(ParquetVersions, ParquetVacuum):
     async def decoded(self, path: str) -> Mapping[str, Any] | None:
         return await showing.decoded(self._store, path)
 
-    def files(self, state: TableState) -> AsyncIterator[Sequence[CommittedFile]]:
-        return committed_files(self._store, of_parquet(state))
+    def files(self, state: TableState | None) -> AsyncIterator[Sequence[CommittedFile]]:
+        return committed_files(self._store, None if state is None else of_parquet(state))
 
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:
         halves = abandoned_halves(self.location, LOG, older_than_ms / 1000)
