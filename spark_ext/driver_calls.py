@@ -24,7 +24,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from lakecommit.errors import InvalidInput, LakecommitError
-from lakecommit.formats.registry import NAMES, format_named
+from lakecommit.formats.registry import DEFAULT, NAMES, format_named
+from lakecommit.options.declarations import SESSION_PREFIX
 from lakecommit.spark_ext.source import LakecommitDataSource
 from lakecommit.spark_ext.tables_by_name import check_sql, location_of
 from lakecommit.spark_ext.writers import LOCATION_OF, VERSION_AT_SAVE
@@ -32,6 +33,7 @@ from lakecommit.spark_ext.writers import LOCATION_OF, VERSION_AT_SAVE
 T = TypeVar("T")
 
 _MERGING = "mergeSchema"
+_FORMAT = "tableFormat"
 _PARTITIONS = "partitionBy"
 _READ_VERSION = "readversion"
 # The attribute of a writer that has what it was told by us.
@@ -137,12 +139,20 @@ def check(call: WriterCall) -> None:
         )
 
 
-def merging(spark: Any) -> dict[str, str]:
-    """The option for a session that wants schemas merged: else extensions of Spark take every write for one of theirs,
-    and Spark fails on it."""
-    settings = (format_named(name).session_defaults for name in NAMES)
-    keys = [key for each in settings for key, option in each.items() if option == _MERGING]
-    return {_MERGING: "true"} if any(str(spark.conf.get(key, "false")).lower() == "true" for key in keys) else {}
+def merging(spark: Any, options: Mapping[str, str]) -> dict[str, str]:
+    """What a write says of merging schemas where the session asks one of the formats for it: else extensions of Spark
+    take every write for one of theirs, and Spark fails on it. Of another format than the one written it is no wish."""
+    asking = {
+        name: [key for key, option in format_named(name).session_defaults.items() if option == _MERGING]
+        for name in NAMES
+    }
+    asked = {
+        name for name, keys in asking.items() if any(spark.conf.get(key, "false").lower() == "true" for key in keys)
+    }
+    if not asked:
+        return {}
+    named = options.get(_FORMAT.lower()) or spark.conf.get(SESSION_PREFIX + _FORMAT, DEFAULT)
+    return {_MERGING: spark.conf.get(SESSION_PREFIX + _MERGING, "true" if named.lower() in asked else "false")}
 
 
 def by_name(options: Mapping[str, Any]) -> dict[str, str]:
@@ -212,7 +222,11 @@ def _wrapped_by_name(method: Callable[..., Any], to_location: str, writers: Writ
 
 def _left_out(writer: Any, call: WriterCall, spark: Any, writers: Writers) -> dict[str, str]:
     """What Spark leaves out of a call, as options."""
-    found = {name: value for name, value in (_read(merging, spark) or {}).items() if name.lower() not in call.options}
+    found = {
+        name: value
+        for name, value in (_read(merging, spark, call.options) or {}).items()
+        if name.lower() not in call.options
+    }
     asked = call.overwrite and _READ_VERSION not in call.options
     version = _read(writers.newest_version, writer, call.options) if asked else None
     if version is not None:

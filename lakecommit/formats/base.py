@@ -340,8 +340,9 @@ class Describe(Located, Protocol):
 
 
 class ReadFiles(Located, Protocol):
-    def files(self, state: TableState) -> AsyncIterator[Sequence[CommittedFile]]:
-        """The data files of the version of `state`, page by page, for readers that know no log.
+    def files(self, state: TableState | None) -> AsyncIterator[Sequence[CommittedFile]]:
+        """The data files of the version of `state`, page by page, for readers that know no log; None stands for the
+        newest of a log that is not lakecommit's, as the `foreign` of a format's settings are.
 
         Raises `UnsupportedTable`, before the first page, where files alone do not say what rows the table has.
         """

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 
 from lakecommit.clock import Clock
+from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import FormatStore
 from lakecommit.formats.settings import FormatSettings
 from lakecommit.formats.table_format import TableFormat
@@ -47,6 +48,14 @@ async def has_log(store: List, name: str) -> bool:
         if page:
             return True
     return False
+
+
+def no_table(name: str, location: str, then: str = "") -> InvalidInput:
+    """What is said where `format_at` has found this format, and there is no table; `then` is what follows from that."""
+    foreign = format_named(name).foreign
+    if foreign:
+        return InvalidInput(f"{location} is no table of lakecommit{then}, but {foreign}")
+    return InvalidInput(f"there is no table at {location}{then}; check the location")
 
 
 async def format_at(

@@ -26,7 +26,8 @@ class FormatSettings:
 
     `features` is the page that says what can be written. `vacuum_ms` is how old its vacuum lets a file become that no
     version names, by default; None where it has none. `passed` says what it means that another sink went past epochs,
-    and `refits` how a table is changed back that epochs no longer fit; empty where it cannot be.
+    and `refits` how a table is changed back that epochs no longer fit; empty where it cannot be. `foreign` says what a
+    directory is that has the log and is no table of lakecommit's, and what to do; empty where there is no such thing.
     """
 
     title: str
@@ -45,3 +46,9 @@ class FormatSettings:
     vacuum_ms: int | None = None
     passed: str = "their rows are missing from the table"
     refits: str = ""
+    foreign: str = ""
+
+
+def listed(session_defaults: Mapping[str, str]) -> str:
+    """As a page says them."""
+    return ",\n".join(f"`{key}` as `{option}`" for key, option in session_defaults.items())

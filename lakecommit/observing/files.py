@@ -9,22 +9,25 @@ from typing import Protocol
 
 from lakecommit.clock import SystemClock
 from lakecommit.concurrency.threads import run_in_thread
-from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import Open, ReadFiles, TableState
 from lakecommit.formats.files import CommittedFile
-from lakecommit.formats.registry import format_at
+from lakecommit.formats.registry import format_at, format_named, no_table
 from lakecommit.storage.location import open_store
 
 
 class OpenAndRead(Open, ReadFiles, Protocol):
     """The verbs that it takes of a format."""
 
+    @property
+    def name(self) -> str: ...
 
-async def open_for_files(table_format: OpenAndRead) -> tuple[TableState, AsyncIterator[Sequence[CommittedFile]]]:
-    """The newest version and the pages of its files. Raises `InvalidInput` where there is no table."""
+
+async def open_for_files(table_format: OpenAndRead) -> tuple[TableState | None, AsyncIterator[Sequence[CommittedFile]]]:
+    """The newest version and the pages of its files; None for the version of a log that another writer has begun, and
+    whose files can be listed all the same. Raises `InvalidInput` where there is neither."""
     state = await table_format.open()
-    if state is None:
-        raise InvalidInput(f"there is no table at {table_format.location}; check the location")
+    if state is None and not format_named(table_format.name).foreign:
+        raise no_table(table_format.name, table_format.location)
     return state, table_format.files(state)
 
 

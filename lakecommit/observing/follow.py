@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from lakecommit.clock import Clock, Moment
 from lakecommit.concurrency.parallel import in_parallel
-from lakecommit.errors import ContradictoryState, InvalidInput
+from lakecommit.errors import ContradictoryState
 from lakecommit.formats.base import TableState, marks_of
+from lakecommit.formats.registry import no_table
 from lakecommit.formats.table_format import TableFormat
 from lakecommit.model import Epoch, QueryId, Seal, own_mark_id
 from lakecommit.observing.status import QueryStatus, read_seals, snapshot_ms_of, status_of
@@ -78,7 +79,7 @@ class Watcher:
                 seen.names |= await self._format.query_names(seen.table.version, new)
                 seen.searched |= set(new)
         if seen.table is None and not seen.queries:
-            raise InvalidInput(f"there is no table at {self._format.location}; check the location")
+            raise no_table(self._format.name, self._format.location)
         queries = await in_parallel(self._query, seen.queries)
         version = None if seen.table is None else seen.table.version
         return WatchedTable(

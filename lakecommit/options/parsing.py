@@ -17,6 +17,7 @@ from lakecommit.options.declarations import HARMLESS, LATER, SESSION_PREFIX, Opt
 from lakecommit.options.declaring import Declaration, declarations_of
 from lakecommit.options.process import not_of_a_write
 from lakecommit.options.read_declarations import READING
+from lakecommit.options.session import of_format, of_no_format
 from lakecommit.options.sorting import NAMING, applies, of_hadoop, sorted_out, values_of
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
@@ -33,11 +34,11 @@ def parse_options(
 ) -> Options:
     """Checks the options of one write and fills in the defaults.
 
-    `defaults` are the session's `spark.lakecommit.<option>` settings without that prefix, and the `session_settings` of
-    formats under their whole names; those that do not apply to this kind of write are passed over. `table` is what the
-    table asks for: that comes before the session, and after the write's own. Raises
-    `InvalidInput` for an option that is unknown, not available, written for the other kind of write or for the process,
-    out of bounds or contradicted by another.
+    `defaults` are the session's, as `session_options` has them: `spark.lakecommit.<option>` settings without that
+    prefix, and those of formats under their whole names. Those of other formats, or that do not apply to this kind of
+    write, are passed over. `table` is what the table asks for: that comes before the session, and after the write's
+    own. Raises `InvalidInput` for an option that is unknown, not available, written for the other kind of write or for
+    the process, out of bounds or contradicted by another.
     """
     return parse(Options, raw, streaming=streaming, defaults=defaults, table=table)
 
@@ -54,8 +55,10 @@ def parse(
     declared = {each.name: each for each in declarations_of(kind)}
     session = defaults or {}
     given = sorted_out(raw, declared, "", _OTHERS)
-    ours = {key: text for key, text in session.items() if not any(key in each.session_settings for each in _formats())}
-    preset = sorted_out(ours, declared, SESSION_PREFIX, _OTHERS)
+    preset = sorted_out(of_no_format(session), declared, SESSION_PREFIX, _OTHERS)
+    named = {name: text for name, text in (preset.own | given.own).items() if name == "tableFormat"}
+    table_format = registry.format_named(values_of(declared, named).get("table_format", registry.DEFAULT))
+    preset = sorted_out(of_format(session, table_format), declared, SESSION_PREFIX, _OTHERS)
     for name in NAMING & preset.own.keys():
         raise InvalidInput(f"{SESSION_PREFIX}{name} would send every write to one table; unset it and name the table")
     for name in given.process:
@@ -91,7 +94,6 @@ def parse(
         table_properties=preset.properties | given.properties,
         store_options=of_hadoop(preset.hadoop | given.hadoop, values["path"], store) | store,
     )
-    table_format = registry.format_named(options.table_format)
     _refuse_of_others(given.own, options.table_format)
     if not streaming and texts.keys().isdisjoint(table_format.session_settings.values()):
         options = replace(options, **values_of(declared, _set_in(session, table_format)))
@@ -177,10 +179,6 @@ def _refuse_contradictions(options: Options, given: Mapping[str, str]) -> None:
             "option watermarkDelay only works with eventTimeColumn; name the column that holds the event time, too, "
             "or leave watermarkDelay out"
         )
-
-
-def _formats() -> list[FormatSettings]:
-    return [registry.format_named(name) for name in registry.NAMES]
 
 
 def _is_property(key: str, table_format: FormatSettings) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakecommit.errors import InvalidInput
-from lakecommit.formats import registry
 from lakecommit.options.declarations import LATER, SESSION_PREFIX
 from lakecommit.options.process import not_of_a_write
 from lakecommit.options.read_declarations import LATER_READING, READ_DECLARATIONS, WRITING, ReadOptions
+from lakecommit.options.session import of_no_format
 from lakecommit.options.sorting import NAMING, applies, of_hadoop, sorted_out, values_of
 
 _OTHERS = (*WRITING, *LATER, *LATER_READING)
@@ -29,9 +29,9 @@ def parse_read_options(
     only for writing or for the other kind of read, out of bounds or contradicted.
     """
     declared = {each.name: each for each in READ_DECLARATIONS}
-    session = {key: text for key, text in (defaults or {}).items() if not _is_of_a_format(key)}
     given = sorted_out(raw, declared, "", _OTHERS)
-    preset = sorted_out(session, declared, SESSION_PREFIX, _OTHERS)
+    # What formats have settings for is said of writes.
+    preset = sorted_out(of_no_format(defaults or {}), declared, SESSION_PREFIX, _OTHERS)
     for name in NAMING & preset.own.keys():
         raise InvalidInput(f"{SESSION_PREFIX}{name} would read one table everywhere; unset it and name the table")
     for name in given.process:
@@ -65,11 +65,6 @@ def parse_read_options(
             raise InvalidInput(each.missing)
     store = preset.store | given.store
     return ReadOptions(**values, store_options=of_hadoop(preset.hadoop | given.hadoop, values["path"], store) | store)
-
-
-def _is_of_a_format(key: str) -> bool:
-    """Settings of the session that say something of writes."""
-    return any(key in registry.format_named(name).session_settings for name in registry.NAMES)
 
 
 def _is_asked(text: str | None) -> bool:

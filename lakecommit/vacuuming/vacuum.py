@@ -18,6 +18,7 @@ from typing import Protocol
 from lakecommit.clock import Clock
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import Open, TableState
+from lakecommit.formats.registry import no_table
 from lakecommit.formats.vacuuming import LogToVacuum, Vacuum
 from lakecommit.leases.cutting import Cut, CutStore, Fenced, as_far_as, end_run, guarded_cut, store_now
 from lakecommit.leases.listed import SeenLease, counting, list_leases
@@ -42,6 +43,9 @@ DIRECTORIES_SHOWN = 10
 
 class VacuumFormat(Open, Vacuum, Protocol):
     """The verbs that a vacuum takes of a format."""
+
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ class TableVacuum:
         """Raises `InvalidInput` or `UnsupportedTable` where it cannot be done as it is asked for."""
         state = await self._format.open()
         if state is None:
-            raise InvalidInput(f"there is no table at {self._format.location}; check the location")
+            raise no_table(self._format.name, self._format.location)
         self._retained_ms(state)
         known = {each.name.lease for each in await list_leases(self._store)} if self._asked.ignored else set()
         if unknown := sorted(set(self._asked.ignored) - known):

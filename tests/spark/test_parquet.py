@@ -139,6 +139,29 @@ def test_batch_writes(spark, tmp_path, source):
         run(source.frame(spark), table, tmp_path / "c", options=PARQUET)
 
 
+def test_what_a_session_asks_of_delta_is_deltas_alone(spark, tmp_path, source):
+    """autoMerge is Delta's: it lets no Parquet directory grow, by batch writes or streams."""
+    batches, table = str(tmp_path / "batches"), tmp_path / "table"
+    source.add([1])
+    wider = source.frame(spark).withColumn("more", F.col("id") * 10)
+    rows = spark.range(1, 2)
+    key = "spark.databricks.delta.schema.autoMerge.enabled"
+    spark.conf.set(key, "true")
+    try:
+        for frame in (rows, rows):
+            frame.write.format("lakecommit").options(**PARQUET).mode("append").save(batches)
+        with pytest.raises(Exception, match="column more is not in the table"):
+            frame = rows.withColumn("more", F.lit("x"))
+            frame.write.format("lakecommit").options(**PARQUET).mode("append").save(batches)
+        run(source.frame(spark), table, tmp_path / "c", options=PARQUET)
+        source.add([2])
+        with pytest.raises(Exception, match="column more is not in the table"):
+            run(wider, table, tmp_path / "c", options=PARQUET)
+    finally:
+        spark.conf.unset(key)
+    assert (ids(spark, batches), ids(spark, table)) == ([1, 1], [1])
+
+
 # So are schemas that grow.
 @pytest.mark.soak
 def test_a_column_that_is_added(spark, tmp_path, source):

@@ -261,7 +261,8 @@ class TinyFormat(TinyVacuum):
         found = await self._store.get(path)
         return json.loads(found.body) if isinstance(found, Found) else None
 
-    async def files(self, state: TableState) -> AsyncIterator[Sequence[CommittedFile]]:
+    async def files(self, state: TableState | None) -> AsyncIterator[Sequence[CommittedFile]]:
+        assert state is not None
         live = live_files((await self._all())[: state.version + 1])
         yield [CommittedFile(location_below(self.location, path), size_bytes) for path, size_bytes in live.items()]
 

@@ -15,7 +15,7 @@ from lakecommit.cli.hints import hint
 from lakecommit.cli.output import show, size, table, text
 from lakecommit.cli.tables import new_id, table_at
 from lakecommit.clock import Clock, SystemClock
-from lakecommit.errors import InvalidInput
+from lakecommit.formats.registry import no_table
 from lakecommit.formats.upkeep import LeftToOthers, LogSurvey
 from lakecommit.releasing.log_cleaning import LogCleaner
 from lakecommit.releasing.upkeep import KeptUp, keep_up
@@ -126,7 +126,7 @@ async def checkpoint(store: Store, clock: Clock, *, apply: bool = False) -> Chec
     """Looks at the log, and keeps it up right after that where `apply` is set."""
     table_format = await table_at(store, clock)
     if await table_format.open() is None:
-        raise InvalidInput(f"there is no table at {store.location}; check the location")
+        raise no_table(table_format.name, store.location)
     log = LogCleaner(store, table_format, clock, new_id, random.random)
     found = await log.survey()
     return CheckpointOutput(store.location, found, await keep_up(log, clean=True) if apply else None)

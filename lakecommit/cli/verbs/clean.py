@@ -16,8 +16,9 @@ from lakecommit.cli.progress import progress_bar
 from lakecommit.cli.tables import new_id, table_at
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.concurrency.parallel import in_parallel
-from lakecommit.errors import InvalidInput, LakecommitError
+from lakecommit.errors import LakecommitError
 from lakecommit.formats.base import TableState, marks_of
+from lakecommit.formats.registry import no_table
 from lakecommit.model import RELEASE_AGE_MS, QueryId, is_batch
 from lakecommit.observing.status import query_status
 from lakecommit.releasing.batches import DeadBatch
@@ -135,10 +136,8 @@ async def clean(
     table_format = await table_at(store, clock)
     state = await table_format.open()
     if state is None:
-        raise InvalidInput(
-            f"there is no table at {store.location}, so nothing is known to have lost; nothing was changed; check the "
-            "location"
-        )
+        then = ", so nothing is known to have lost; nothing was changed"
+        raise no_table(table_format.name, store.location, then)
     cleaner = TableCleaner(store, table_format, clock=clock, new_id=new_id, dead_after_ms=older_than_ms)
     total = len([query async for query in stored_queries(store)])
     done: list[QueryFigures] = []

@@ -13,8 +13,8 @@ from lakecommit.cli.arguments import json_option, run, store_option
 from lakecommit.cli.output import show, size, table, text, time
 from lakecommit.cli.tables import table_at
 from lakecommit.clock import SystemClock
-from lakecommit.errors import InvalidInput
 from lakecommit.formats.history import HistoryEntry
+from lakecommit.formats.registry import no_table
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
@@ -52,7 +52,7 @@ async def read_history(store: Store, limit: int) -> HistoryOutput:
     table_format = await table_at(store, SystemClock())
     entries = await table_format.history(limit)
     if not entries and await table_format.open() is None:
-        raise InvalidInput(f"there is no table at {store.location}; check the location")
+        raise no_table(table_format.name, store.location)
     return HistoryOutput(tuple(entries))
 
 

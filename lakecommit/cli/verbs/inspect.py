@@ -194,9 +194,9 @@ async def list_records(store: Store) -> RecordsOutput | None:
         if len(records) > MAX_RECORDS:
             break
     table_format = await table_at(store, SystemClock())
-    if not records and await table_format.open() is None:
-        return None
     log = tuple(await table_format.log_objects(LOG_OBJECTS))
+    if not (records or log) and await table_format.open() is None:
+        return None
     return RecordsOutput(store.location, tuple(records[:MAX_RECORDS]), len(records) > MAX_RECORDS, log)
 
 

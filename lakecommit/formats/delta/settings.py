@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from lakecommit.formats.delta.log.names import LOG
 from lakecommit.formats.delta.schema.properties import table_properties
-from lakecommit.formats.settings import FormatSettings
+from lakecommit.formats.settings import FormatSettings, listed
 
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -22,10 +20,6 @@ DEFAULTS = {
     "spark.sql.parquet.compression.codec": "compression",
 }
 PROPERTIES = "spark.databricks.delta.properties.defaults."
-
-
-def _listed(defaults: Mapping[str, str]) -> str:
-    return ",\n".join(f"`{key}` as `{option}`" for key, option in defaults.items())
 
 
 SETTINGS = FormatSettings(
@@ -46,6 +40,7 @@ count for batch writes as they do for Delta's own. They are used only if the wri
 both or neither must be set. With `….txnVersion.autoReset.enabled` the version is unset once a write has taken it.
 They are read from the registered session, not from the copy that `foreachBatch` works with: use the options there.
 
-Other settings that Delta's writers read count as well, unless the write or `spark.lakecommit.<option>` says otherwise:
-{_listed(DEFAULTS)}. With `{PROPERTIES}<property>` a new table gets `delta.<property>`.""",
+Other settings that Delta's writers read count for Delta tables, unless the write or `spark.lakecommit.<option>` says
+otherwise:
+{listed(DEFAULTS)}. With `{PROPERTIES}<property>` a new table gets `delta.<property>`.""",
 )

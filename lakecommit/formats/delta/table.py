@@ -137,7 +137,8 @@ class DeltaFormat(DeltaVersions, DeltaVacuum):
     async def decoded(self, path: str) -> Mapping[str, Any] | None:
         return await showing.decoded(self._store, path)
 
-    def files(self, state: TableState) -> AsyncIterator[Sequence[CommittedFile]]:
+    def files(self, state: TableState | None) -> AsyncIterator[Sequence[CommittedFile]]:
+        assert state is not None, "every Delta table is one of ours"
         return readable_files(self._store, of_delta(state))
 
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:

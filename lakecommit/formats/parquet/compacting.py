@@ -39,14 +39,11 @@ class Spool:
                 self._write([body])
             self._number = state.version + 1
 
-    async def prepare(self, state: ParquetState) -> None:
-        """Has the lines up to `state` at hand. It may take long, and whoever put them may be asked again after it."""
+    async def compact_after(self, state: ParquetState, entry: bytes) -> bytes:
+        """The compact that follows `state`, whose own epoch has the lines of `entry`. It may take long, and whoever put
+        the others may be asked again after it."""
         if self._number != state.version:
             await self._read(state)
-
-    async def compact_after(self, state: ParquetState, entry: bytes) -> bytes:
-        """The compact that follows `state`, whose own epoch has the lines of `entry`."""
-        await self.prepare(state)
         assert self._file is not None
         with local_disk():
             self._write([entry])

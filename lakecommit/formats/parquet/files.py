@@ -17,11 +17,17 @@ from lakecommit.formats.uris import path_of_uri
 PAGE = 5_000
 
 
-async def committed_files(store: LogStore, state: ParquetState) -> AsyncIterator[Sequence[CommittedFile]]:
-    """What Spark's readers take at the newest number of `state`. Raises as `said_files` does."""
+async def committed_files(store: LogStore, state: ParquetState | None) -> AsyncIterator[Sequence[CommittedFile]]:
+    """What Spark's readers take at the newest number of `state`, or of a log without a record, where `state` is None.
+
+    Raises as `said_files` does.
+    """
     page: list[CommittedFile] = []
     async for said in said_files(store, state):
-        page.append(CommittedFile(_location(said["path"], store.location, state.record.root), int(said["size"])))
+        path = said["path"]
+        # Spark's own sink names files as it names the directory, which nobody has said.
+        location = location_of_uri(path) if state is None else _location(path, store.location, state.record.root)
+        page.append(CommittedFile(location, int(said["size"])))
         if len(page) == PAGE:
             yield page
             page = []
@@ -29,14 +35,17 @@ async def committed_files(store: LogStore, state: ParquetState) -> AsyncIterator
         yield page
 
 
-async def said_files(store: LogStore, state: ParquetState) -> AsyncIterator[Mapping[str, Any]]:
-    """What the log says of each file at the newest number of `state`: the newest compact, and the entries after it.
+async def said_files(store: LogStore, state: ParquetState | None) -> AsyncIterator[Mapping[str, Any]]:
+    """What the log says of each file at the newest number of `state`, or its own newest where that is None: the newest
+    compact, and the entries after it.
 
     Raises `CorruptState`, before the first file, where an entry is missing: Spark's readers fail there, too.
     """
-    listing = (await list_log(store)).up_to(state.version)
+    listing = await list_log(store)
+    newest = listing.newest if state is None else state.version
+    listing = listing.up_to(newest)
     first = max(0, listing.last_compact)
-    infos = [(number, listing.info(number)) for number in range(first, state.version + 1)]
+    infos = [(number, listing.info(number)) for number in range(first, newest + 1)]
     if missing := [number for number, info in infos if info is None]:
         raise CorruptState(
             f"the log of {store.location} has no entry {missing[0]}, so that nobody can tell what is committed; "

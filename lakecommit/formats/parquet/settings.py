@@ -6,9 +6,16 @@ from collections.abc import Mapping
 
 from lakecommit.errors import InvalidInput
 from lakecommit.formats.parquet.names import LOG
-from lakecommit.formats.settings import FormatSettings
+from lakecommit.formats.settings import FormatSettings, listed
 
 COMPACT_INTERVAL = "spark.sql.streaming.fileSink.log.compactInterval"
+
+DEFAULTS = {
+    COMPACT_INTERVAL: "compactInterval",
+    "spark.sql.sources.partitionOverwriteMode": "partitionOverwriteMode",
+    "spark.sql.files.maxRecordsPerFile": "maxRecordsPerFile",
+    "spark.sql.parquet.compression.codec": "compression",
+}
 
 
 def _no_properties(properties: Mapping[str, str]) -> None:
@@ -23,12 +30,7 @@ SETTINGS = FormatSettings(
     check_properties=_no_properties,
     session_settings={},
     taken_once={},
-    session_defaults={
-        COMPACT_INTERVAL: "compactInterval",
-        "spark.sql.sources.partitionOverwriteMode": "partitionOverwriteMode",
-        "spark.sql.files.maxRecordsPerFile": "maxRecordsPerFile",
-        "spark.sql.parquet.compression.codec": "compression",
-    },
+    session_defaults=DEFAULTS,
     property_defaults="",
     own_options=frozenset({"readPath", "compactInterval"}),
     refused={
@@ -39,5 +41,12 @@ SETTINGS = FormatSettings(
     replaces_epochs=False,
     features="docs/parquet.md",
     passed="nobody can read the directory until their entries are there, and the query puts them when it starts",
-    page="",
+    foreign=(
+        f"a directory that Spark's own file sink writes ({LOG} is there, without a record of lakecommit). A stream "
+        "with tableFormat=parquet on its checkpointLocation takes it over; 'lakecommit files' lists what is committed"
+    ),
+    page=f"""\
+Settings that Spark's own Parquet writers read count for Parquet directories:
+{listed(DEFAULTS)}.
+What a session asks of Delta is nothing to them.""",
 )

@@ -198,10 +198,7 @@ class ParquetFormat(ParquetVersions, ParquetVacuum):
         self._writer.apart = run
 
     async def do_apart(self, job: Mapping[str, str]) -> Mapping[str, str]:
-        state = await self.open()
-        if state is None:
-            raise ContradictoryState(f"{self.location} is gone, and with it the log that was to be compacted")
-        return await self._writer.compact(state, job)
+        return await self._writer.compact(job)
 
     async def fill(self, state: TableState, epoch: int, files: Sequence[DataFile]) -> ParquetState:
         return await self._writer.fill(of_parquet(state), epoch, files)
@@ -248,8 +245,8 @@ class ParquetFormat(ParquetVersions, ParquetVacuum):
     async def decoded(self, path: str) -> Mapping[str, Any] | None:
         return await showing.decoded(self._store, path)
 
-    def files(self, state: TableState) -> AsyncIterator[Sequence[CommittedFile]]:
-        return committed_files(self._store, of_parquet(state))
+    def files(self, state: TableState | None) -> AsyncIterator[Sequence[CommittedFile]]:
+        return committed_files(self._store, None if state is None else of_parquet(state))
 
     def sweep(self, older_than_ms: int, *, apply: bool) -> int:
         halves = abandoned_halves(self.location, LOG, older_than_ms / 1000)

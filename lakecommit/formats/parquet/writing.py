@@ -12,10 +12,11 @@ from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, StoreError
 from lakecommit.formats.base import Committed, Conflict, FormatStore, Moved, check_change, made_anew
 from lakecommit.formats.change import Change, Kind
+from lakecommit.formats.parquet.asked_apart import asked_of, known_from
 from lakecommit.formats.parquet.batches import ParquetSelection, conflict, next_version
 from lakecommit.formats.parquet.compacting import Spool
 from lakecommit.formats.parquet.lines import HEADER, entry_of
-from lakecommit.formats.parquet.log import compacted, confirm, digest_of, following, list_log, look, open_table
+from lakecommit.formats.parquet.log import compacted, confirm, following, list_log, look, open_table
 from lakecommit.formats.parquet.names import LOG, entry_path, is_compact, record_path
 from lakecommit.formats.parquet.state import ParquetState
 from lakecommit.formats.plan import BATCH
@@ -50,9 +51,8 @@ class LogWriter:
         `ContradictoryState` where another sink has put something else in the epoch's place.
         """
         check_change(state, change)
-        if is_compact(state.version + 1, state.record.interval) and state.record.owner != BATCH:
-            await self._spool.prepare(state)
-        if (confirmed := await self.confirmed(state)) is not state and not _is_same(confirmed, state):
+        confirmed = await self.confirmed(state)
+        if not _is_same(confirmed, state):
             return Moved(confirmed)
         state = confirmed
         if change.kind is Kind.EVOLVE:
@@ -62,8 +62,9 @@ class LogWriter:
         mark = max((mark for _, mark in change.marks), default=state.version)
         for number in _numbers(state, mark):
             adds = change.adds if number == mark else ()
-            state = replace(state, version=number - 1)
-            after = await self._put(state, entry_of(adds, state.record.root))
+            after = await self._put(state, number, entry_of(adds, state.record.root))
+            if isinstance(after, Moved):
+                return after
             if after is None:
                 if change.kind is Kind.FENCE:
                     return Moved(await self._reopened(state))
@@ -77,9 +78,10 @@ class LogWriter:
         interval, body = state.record.interval, entry_of(files, state.record.root)
         self._spool.forget()
         if is_compact(number, interval):
-            body = await self._spool.compact_after(replace(state, version=number - 1), body)
+            body, _ = await self._gathered(state, number, body)
             self._spool.forget()
-        await self.confirmed(state)
+        else:
+            await self.confirmed(state)
         await self.create(entry_path(number, interval), body)
         return await self._reopened(state)
 
@@ -150,33 +152,64 @@ class LogWriter:
             return Committed(replace(state, record=record, record_etag=outcome.etag))
         return Moved(await look(self._store, self._clock, state))
 
-    async def compact(self, state: ParquetState, job: Mapping[str, str]) -> Mapping[str, str]:
-        """Puts the compact that `job` asks for, in the process that is there for it."""
-        number, entry = int(job["number"]), job["entry"].encode()
-        body = await self._spool.compact_after(replace(state, version=number - 1), entry)
-        outcome = await self.create(entry_path(number, state.record.interval), body)
-        if not isinstance(outcome, Mine):
+    async def compact(self, job: Mapping[str, str]) -> Mapping[str, str]:
+        """Puts the compact that `job` asks for, in the process that is there for it: as `apart` answers."""
+        known = known_from(job, Moment.of(self._clock))
+        state = await confirm(self._store, self._clock, known)
+        if not _is_same(state, known):
+            return {"moved": "true"}
+        after = await self._put_compact(state, int(job["number"]), job["entry"].encode())
+        if isinstance(after, Moved):
+            return {"moved": "true"}
+        if after is None:
             return {}
-        return {"etag": outcome.etag or "", "digest": digest_of(body).hex(), "bytes": str(len(body))}
+        assert after.digest is not None
+        return {"etag": after.etag or "", "digest": after.digest.hex(), "bytes": str(after.log_bytes)}
 
-    async def _put(self, state: ParquetState, entry: bytes) -> ParquetState | None:
-        """Puts the next entry; None where something else is in its place."""
-        number, interval = state.version + 1, state.record.interval
-        if not is_compact(number, interval):
-            put = await self._put_here(state, entry)
-            if put is not None:
-                self._spool.follow(state, entry)
-            return put
-        if self.apart is not None and state.log_bytes > APART_BYTES:
+    async def _put(self, state: ParquetState, number: int, entry: bytes) -> ParquetState | Moved | None:
+        """Puts the entry of a number that follows `state`; None where something else is in its place."""
+        if is_compact(number, state.record.interval):
+            large = state.log_bytes > APART_BYTES
+            put = self._put_apart if large and self.apart is not None else self._put_compact
+            return await put(state, number, entry)
+        before = replace(state, version=number - 1)
+        after = await self._put_here(before, entry)
+        if after is not None:
+            self._spool.follow(before, entry)
+        return after
+
+    async def _put_apart(self, state: ParquetState, number: int, entry: bytes) -> ParquetState | Moved | None:
+        """Has the compact put by the process that is there for it, which reads the log: this one has no need of it."""
+        assert self.apart is not None
+        self._spool.forget()
+        now, answer = Moment.of(self._clock), await self.apart(asked_of(state, number, entry))
+        if "moved" in answer:
+            return Moved(await confirm(self._store, self._clock, state))
+        if not answer:
+            return None
+        before, digest = replace(state, version=number - 1), bytes.fromhex(answer["digest"])
+        return compacted(before, int(answer["bytes"]), digest, answer["etag"] or None, now)
+
+    async def _put_compact(self, state: ParquetState, number: int, entry: bytes) -> ParquetState | Moved | None:
+        """Puts the compact of a number, in whatever process, if the directory is still that of `state` when the log was
+        read."""
+        body, confirmed = await self._gathered(state, number, entry)
+        if not _is_same(confirmed, state):
             self._spool.forget()
-            now, answer = Moment.of(self._clock), await self.apart({"number": str(number), "entry": entry.decode()})
-            if not answer:
-                return None
-            return compacted(state, int(answer["bytes"]), bytes.fromhex(answer["digest"]), answer["etag"] or None, now)
-        put = await self._put_here(state, await self._spool.compact_after(state, entry))
-        if put is None:
+            return Moved(confirmed)
+        after = await self._put_here(replace(confirmed, version=number - 1), body)
+        if after is None:
             self._spool.forget()
-        return put
+        return after
+
+    async def _gathered(self, state: ParquetState, number: int, entry: bytes) -> tuple[bytes, ParquetState]:
+        """The compact of a number, and `state`, confirmed after its lines were read: that may have taken long."""
+        try:
+            body = await self._spool.compact_after(replace(state, version=number - 1), entry)
+            return body, await self.confirmed(state)
+        except BaseException:
+            self._spool.forget()
+            raise
 
     async def _put_here(self, state: ParquetState, body: bytes) -> ParquetState | None:
         now = Moment.of(self._clock)

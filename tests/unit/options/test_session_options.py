@@ -38,6 +38,31 @@ def test_what_is_for_batch_writes_is_passed_over_by_streams():
     assert found.merge_schema and not found.dynamic_overwrite
 
 
+@pytest.mark.parametrize("asked", [{"spark.lakecommit.TableFormat": "parquet"}, {}], ids=["session", "write"])
+def test_what_one_formats_writers_read_is_its_own(asked):
+    """Whoever writes a Parquet directory has asked Delta for nothing, and the other way round."""
+    options = {} if asked else {"tableformat": "parquet"}
+    settings = {
+        AUTO_MERGE: "true",
+        "spark.databricks.delta.commitInfo.userMetadata": "nightly",
+        "spark.databricks.delta.optimizeWrite.enabled": "true",
+        "spark.sql.files.maxRecordsPerFile": "70",
+        "spark.sql.streaming.fileSink.log.compactInterval": "7",
+    }
+    found = parsed(settings | asked, **options)
+    assert (found.merge_schema, found.user_metadata, found.max_records_per_file) == (False, None, 70)
+    assert parsed(settings | asked, streaming=True, **options).compact_interval == 7
+    assert parsed(settings | asked, mergeSchema="true", **options).merge_schema
+    assert parsed(settings | asked | {"spark.lakecommit.mergeSchema": "true"}, **options).merge_schema
+    del settings["spark.databricks.delta.optimizeWrite.enabled"]
+    settings["spark.sql.streaming.fileSink.log.compactInterval"] = "often"
+    assert parsed(settings, streaming=True).merge_schema
+    with pytest.raises(InvalidInput, match="compactInterval is 'often'"):
+        parsed(settings | asked, streaming=True, **options)
+    with pytest.raises(InvalidInput, match="tableFormat is 'orc', but has to be delta, parquet"):
+        parsed(settings, tableFormat="orc")
+
+
 def test_ours_come_before_deltas_and_the_writes_own_before_both():
     settings = {"spark.sql.parquet.compression.codec": "gzip", "spark.lakecommit.COMPRESSION": "lz4"}
     assert parsed(settings).compression == "lz4"

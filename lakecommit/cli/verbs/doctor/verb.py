@@ -71,7 +71,8 @@ async def table_checks(store: Store, probe_id: str) -> list[Check]:
         found = await table_format.open()
     except LakecommitError as error:
         return [Check("store", Verdict.FAILED, f"{store.location} cannot be read: {error}")]
-    what = "no table yet" if found is None else f"{title_of(table_format)} table, {version_of(found)}"
+    nothing = format_named(table_format.name).foreign or "no table yet"
+    what = nothing if found is None else f"{title_of(table_format)} table, {version_of(found)}"
     checks = [Check("store", Verdict.OK, f"{store.location}: reachable, {what}"), _can_append(table_format, found)]
     for doubt in () if found is None else table_format.doubts(found):
         verdict = Verdict.WARNING if doubt.readable else Verdict.FAILED

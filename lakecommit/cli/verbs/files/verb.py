@@ -23,7 +23,12 @@ from lakecommit.storage.location import open_store
 async def print_files(store: Store, form: str | None, *, as_json: bool) -> None:
     """Page by page: a table may have more files than a list should."""
     state, pages = await open_for_files(await table_at(store, SystemClock()))
-    if form is not None:
+    if form is not None and state is None:
+        raise InvalidInput(
+            f"{store.location} has no record of lakecommit, so that nobody knows the types of its partition columns; "
+            "leave --form out"
+        )
+    if form is not None and state is not None:
         await _print_form(store.location, state, pages, form)
     elif as_json:
         await _print_json(pages)

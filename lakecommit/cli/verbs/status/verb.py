@@ -19,11 +19,10 @@ from lakecommit.cli.verbs.status.query import block, query_data
 from lakecommit.cli.verbs.status.watch import watch
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.concurrency.parallel import in_parallel
-from lakecommit.errors import InvalidInput
 from lakecommit.formats.base import TableState
 from lakecommit.formats.history import Doubt
 from lakecommit.formats.plan import BATCH
-from lakecommit.formats.registry import format_named
+from lakecommit.formats.registry import format_named, no_table
 from lakecommit.listening.places import places_of
 from lakecommit.model import Epoch, QueryId, is_batch
 from lakecommit.observing.status import QueryStatus, StagedEpoch, queries_of
@@ -106,7 +105,7 @@ class StatusOutput:
 
     def _table_line(self) -> str:
         if self.table is None:
-            return "no table yet"
+            return format_named(self.format).foreign or "no table yet"
         partitions = ", ".join(self.table.partition_columns)
         said = [self.format, version_of(self.table), f"partitioned by {partitions}" if partitions else "", self._owned]
         return ", ".join(filter(None, said))
@@ -129,7 +128,7 @@ async def read_status(store: Store, clock: Clock, max_quiet_ms: int | None = Non
     found = await table_format.open()
     queries = await queries_of(store, found)
     if found is None and not queries:
-        raise InvalidInput(f"there is no table at {store.location}; check the location")
+        raise no_table(table_format.name, store.location)
     committed: set[str | None] = set()
     if any(query.never_sealed for query in queries):
         committed = {entry.id for entry in await table_format.history(VERSIONS_SEARCHED)}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import lakecommit
 from lakecommit.cli.verbs.doctor.verb import DoctorOutput, table_checks
 from lakecommit.formats.change import Scope
 from lakecommit.formats.parquet import showing
@@ -38,6 +39,34 @@ def test_status_of_what_waits_speaks_of_no_vacuum(directory, invoke):
     assert "2 epochs wait, nothing sealed or committed for 1 d" in shown
     assert "start the query again: it commits what waits\n" in shown
     assert "VACUUM" not in shown
+
+
+def test_a_directory_of_sparks_own_sink_is_called_so(directory, invoke):
+    for epoch in range(3):
+        directory.other_sink(epoch, [epoch])
+    for verb in ("status", "checkpoint", "clean", "vacuum"):
+        said = invoke(verb, directory.location, exit_code=1).stderr
+        assert f"{directory.location} is no table of lakecommit" in said, verb
+        assert "Spark's own file sink writes (_spark_metadata is there" in said
+        assert "A stream with tableFormat=parquet on its checkpointLocation takes it over" in said
+    checks = asyncio.run(table_checks(directory.store, "probe"))
+    assert "reachable, a directory that Spark's own file sink writes" in checks[0].facts
+    assert "another sink" in invoke("history", directory.location).stdout
+    assert "_spark_metadata/2" in invoke("inspect", directory.location).stdout
+
+
+def test_files_of_sparks_own_sink_are_listed(directory, invoke, invoke_json):
+    """What it has committed, after a compact, too; not what is staged."""
+    for epoch in range(12):
+        directory.other_sink(epoch, [epoch])
+    Path(directory.location, "part-staged.parquet").write_bytes(b"x")
+    files = [f"{directory.location}/part-{epoch:05d}-c000.snappy.parquet" for epoch in range(12)]
+    assert invoke("files", directory.location).stdout.split() == lakecommit.files(directory.location) == files
+    assert {each["sizeBytes"] for each in invoke_json("files", directory.location)} == {
+        Path(file).stat().st_size for file in files
+    }
+    said = invoke("files", directory.location, "--form", "duckdb", exit_code=1).stderr
+    assert "nobody knows the types of its partition columns; leave --form out" in said
 
 
 def test_status_where_another_sink_went_past(directory, invoke, invoke_json):
