@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -100,6 +100,17 @@ def to_json(schema: Struct) -> str:
 def as_stored(schema: Struct) -> Struct:
     """The schema as files have it: with types of their own, and variants, as what they are made of."""
     return Struct(tuple(replace(each, type=_stored(each.type)) for each in schema.fields))
+
+
+def required_in(data_type: DataType, path: str) -> Iterator[tuple[str, Field]]:
+    """The fields of a struct that may not be null, at every depth, with their paths; those within lists and maps are
+    not among them."""
+    if isinstance(data_type, Struct):
+        for each in data_type.fields:
+            inner = f"{path}.{each.name}"
+            if not each.nullable:
+                yield inner, each
+            yield from required_in(each.type, inner)
 
 
 def describe(data_type: DataType) -> str:

@@ -58,6 +58,7 @@ class _ClassicWriters:
             by_name(entries(self._setting(writer, "extraOptions"))),
             _columns(self._setting(writer, "partitioningColumns")),
             _columns(self._setting(writer, "clusteringColumns")),
+            () if self.streaming else _columns(self._setting(writer, "bucketColumnNames")),
             continuous=self.streaming and self._setting(writer, "trigger").getClass().getSimpleName() == _CONTINUOUS,
             update=self.streaming and self._setting(writer, "outputMode").toString() == _UPDATE,
             overwrite=not self.streaming and self._setting(writer, "curmode").toString() == _OVERWRITE,

@@ -61,6 +61,7 @@ class _BatchWriters(_ConnectWriters):
             by_name(told.options),
             tuple(told.partitioning_cols),
             tuple(told.clustering_cols),
+            tuple(told.bucket_cols),
         )
 
 

@@ -48,12 +48,13 @@ _log = logging.getLogger("lakecommit.spark_ext")
 @dataclass(frozen=True, slots=True)
 class WriterCall:
     """A call of `save()` or `start()` as it was meant, with `options` by their names in lower case. `continuous` and
-    `update` are of streams alone, and `overwrite` of batch writes."""
+    `update` are of streams alone, `overwrite` and `bucketed_by` of batch writes."""
 
     streaming: bool
     options: Mapping[str, str]
     partitioned_by: tuple[str, ...] = ()
     clustered_by: tuple[str, ...] = ()
+    bucketed_by: tuple[str, ...] = ()
     continuous: bool = False
     update: bool = False
     overwrite: bool = False
@@ -113,6 +114,11 @@ def check(call: WriterCall) -> None:
         raise InvalidInput(
             f'clusterBy({", ".join(call.clustered_by)}) is not available with format("lakecommit"): it cannot make '
             "clustered tables; leave it out, or use partitionBy"
+        )
+    if call.bucketed_by:
+        raise InvalidInput(
+            f'bucketBy({", ".join(call.bucketed_by)}) is not available with format("lakecommit"): Delta tables have no '
+            "buckets; leave it out, and sortBy, too, or use partitionBy"
         )
     if call.partitioned_by and "partitionby" in call.options:
         raise InvalidInput(

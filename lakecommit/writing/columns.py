@@ -48,7 +48,7 @@ def _conform_field(
             )
         return _nulls(length, target.type)
     if not field.nullable and source.null_count:
-        # Below a struct that is null its fields are null, too; that violates nothing.
+        # Below a struct that is null its fields are null, too: `required` knows where that violates something.
         absent = source.is_null() if parent_valid is None else pc.and_(source.is_null(), parent_valid)
         count = pc.sum(absent).as_py() or 0
         if count:

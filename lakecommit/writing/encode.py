@@ -23,6 +23,7 @@ from lakecommit.writing.partitions import (
     random_prefix,
     split,
 )
+from lakecommit.writing.required import check_required, required_below
 from lakecommit.writing.rules import RowRules, zone_of
 from lakecommit.writing.settings import WriterSettings
 from lakecommit.writing.spill import ExternalSort
@@ -81,7 +82,8 @@ class _Encoder:
         self._schema = pa.schema([arrow_field(field) for field in self._fields])
         self._file_schema = pa.schema(list(self._schema)[: len(data_fields)])
         self._rules = RowRules(plan, self._fields, settings.session)
-        in_files = (field for field in table.fields if field.name not in plan.partition_columns)
+        in_files = tuple(field for field in table.fields if field.name not in plan.partition_columns)
+        self._required = required_below(in_files)
         self._leaves = stats_leaves(in_files, plan.stats_columns)
         self._event_column: str | None = None
         self._event_partition: int | None = None
@@ -135,6 +137,7 @@ class _Encoder:
             chunk = spelled(chunk, self._fields)
         given = self._rules.completed(chunk)
         chunk = conform(given, self._fields, self._schema)
+        check_required(chunk, self._required)
         self._rules.check(chunk, zone_of(given.schema))
         check_lengths(chunk, self._fields, self._lengths)
         if not self._partition_fields:

@@ -97,8 +97,8 @@ class RandomTable:
     ) -> tuple[Field, ...]:
         """`required`: whatever is around them is never null, and they may be so, too.
 
-        `inside` of arrays and maps Delta refuses what may not be null. In a struct that is null, delta-spark
-        4.4.0 takes it for violated and lakecommit does not: no such field is drawn, so that both accept the rows.
+        `inside` of arrays and maps Delta refuses what may not be null. In a struct that is null it is violated: no
+        such field is drawn, so that the rows are taken.
         """
         rng = self._rng
         names = []

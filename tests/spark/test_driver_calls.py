@@ -37,6 +37,10 @@ def test_what_can_be_meant_goes_on(call):
             r"clusterBy\(a, b\) is not available .*; leave it out, or use",
         ),
         (
+            replace(SAVE, bucketed_by=("a", "b")),
+            r"bucketBy\(a, b\) is not available .*; leave it out, and sortBy, too, or use",
+        ),
+        (
             replace(SAVE, partitioned_by=("p",), options={"partitionby": "p"}),
             r"both partitionBy\(p\) and .*; leave",
         ),
@@ -117,6 +121,17 @@ def test_other_formats_are_left_alone(spark, tmp_path):
     rows.write.save(str(tmp_path / "parquet"), "parquet", partitionBy="p")
     assert partition_columns(spark, tmp_path / "delta") == ["p"]
     assert (tmp_path / "parquet" / "p=1").is_dir()
+
+
+@pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
+def test_buckets_are_refused(spark, tmp_path, sink):
+    """Delta's writer refuses them, too: its tables have none."""
+    refused = {"delta": "does not support bucketBy", "lakecommit": r"bucketBy\(id\) is not available"}
+    writer = spark.range(3).write.format(sink).mode("append").bucketBy(2, "id")
+    for each in (writer, writer.sortBy("id")):
+        with pytest.raises(Exception, match=refused[sink]):
+            each.save(str(tmp_path / "table"))
+    assert not (tmp_path / "table").exists()
 
 
 def test_what_cannot_run_is_refused_before_it_starts(spark, tmp_path):

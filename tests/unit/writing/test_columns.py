@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakecommit.errors import SchemaMismatch
+from lakecommit.errors import ConstraintViolated, SchemaMismatch
 from lakecommit.expressions.bound import Session
 from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct
 from lakecommit.writing.settings import WriterSettings
@@ -147,7 +147,7 @@ def test_nested_layout_is_sparks() -> None:
     moment = datetime.datetime(2024, 2, 29, 12, tzinfo=UTC)
     rows = [
         {"l": [1, 2], "m": [("a", [datetime.date(2024, 2, 29), None])], "s": {"x": moment, "y": {"z": 1}}},
-        {"l": None, "m": [], "s": None},
+        {"l": None, "m": [], "s": {"x": moment, "y": {"z": None}}},
         {"l": [], "m": [("b", None)], "s": {"x": moment, "y": None}},
     ]
     data = pa.RecordBatch.from_pylist(rows, source)
@@ -227,17 +227,44 @@ def test_missing_nullable_columns_are_null() -> None:
         (Struct((column("y", "long", nullable=False),)), pa.array([None, {"y": 1}, {"y": 2}])),
     ],
 )
-def test_below_a_null_struct_a_required_field_may_be_null(
+def test_within_a_list_a_required_field_of_a_null_struct_may_be_null(
     data_type: DataType, values: pa.Array, declared: bool
 ) -> None:
     """Spark sends nulls there; whether it declares the field as required makes no difference."""
     inner = pa.field("x", values.type, nullable=not declared)
     structs = pa.StructArray.from_arrays([values], fields=[inner], mask=pa.array([True, False, False]))
-    plan = plan_of([column("s", Struct((column("x", data_type, nullable=False),)))], stats_columns=["s.x", "s.x.y"])
-    expected = structs.to_pylist()
-    for batches in ([batch(s=structs)], [batch(s=structs.slice(0, 1)), batch(s=structs.slice(1))]):
+    lists = pa.ListArray.from_arrays([0, 1, 3], structs)
+    plan = plan_of([column("l", Array(Struct((column("x", data_type, nullable=False),)), True))], stats_columns=[])
+    for batches in ([batch(l=lists)], [batch(l=lists.slice(0, 1)), batch(l=lists.slice(1))]):
         (file,) = encode_all(batches, plan)
-        assert read(file)["s"].to_pylist() == expected
+        assert read(file)["l"].to_pylist() == lists.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("s", "message"),
+    [
+        (
+            [None, {"t": {"x": 1}}],
+            r"column s\.t\.x does not allow nulls, but s is null in 1 of 2 rows of a batch, and all",
+        ),
+        ([{"t": None}, {"t": {"x": 1}}], r"column s\.t\.x does not allow nulls, but s\.t is null in 1 of 2 rows"),
+        ([{"t": {"x": None}}], r"column s\.t\.x does not allow nulls, but 1 of 1 rows"),
+    ],
+)
+def test_a_null_struct_violates_not_null_of_what_is_in_it(s: list[Any], message: str) -> None:
+    inner = Struct((column("x", "long", nullable=False),))
+    plan = plan_of([column("n", "long"), column("s", Struct((column("t", inner),)))])
+    for kind in (pa.struct([("t", pa.struct([("x", pa.int64())]))]), None):
+        with pytest.raises(ConstraintViolated, match=message):
+            encode_all([batch(n=pa.array([1] * len(s)), s=pa.array(s, kind))], plan)
+    (file,) = encode_all([batch(s=pa.array([{"t": {"x": 5}}]))], plan)
+    assert read(file)["s"].to_pylist() == [{"t": {"x": 5}}]
+
+
+def test_what_is_stored_as_a_struct_is_one_value() -> None:
+    values = pa.array([None], pa.struct([("value", pa.binary()), ("metadata", pa.binary())]))
+    (file,) = encode_all([batch(v=values)], plan_of([column("v", "variant")], stats_columns=[]))
+    assert read(file)["v"].to_pylist() == [None]
 
 
 def test_a_null_list_in_a_null_struct_counts_once() -> None:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakecommit.errors import SchemaMismatch
+from lakecommit.errors import ConstraintViolated, SchemaMismatch
 from lakecommit.formats.schema.fit import mismatches, written_schema
-from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct
+from lakecommit.schema import Array, DataType, Field, Map, Primitive, Struct, required_in
 from lakecommit.writing.columns import arrow_field
 from tests.unit.writing.tools import column, encode_all, plan_of, read
 
@@ -41,11 +41,16 @@ def nested(children: st.SearchStrategy[DataType]) -> st.SearchStrategy[DataType]
 TABLES = structs(st.recursive(PRIMITIVES, nested, max_leaves=6))
 
 
+def may_be_null(field: Field) -> bool:
+    """A struct may not be null if something in it may not."""
+    return field.nullable and not any(required_in(field.type, ""))
+
+
 def less_of(data_type: DataType, draw: Any) -> DataType:
     """The type without some of its nullable fields, at any depth, and with the others in another order."""
     match data_type:
         case Struct(fields):
-            kept = [each for each in fields if not each.nullable or draw(st.booleans())] or [fields[0]]
+            kept = [each for each in fields if not may_be_null(each) or draw(st.booleans())] or [fields[0]]
             return Struct(tuple(replace(each, type=less_of(each.type, draw)) for each in draw(st.permutations(kept))))
         case Array(element, contains_null):
             return Array(less_of(element, draw), contains_null)
@@ -60,7 +65,7 @@ def value_of(data_type: DataType, nullable: bool, draw: Any) -> Any:
         return None
     match data_type:
         case Struct(fields):
-            return {each.name: value_of(each.type, each.nullable, draw) for each in fields}
+            return {each.name: value_of(each.type, may_be_null(each), draw) for each in fields}
         case Array(element, contains_null):
             return [value_of(element, contains_null, draw) for _ in range(draw(st.integers(0, 2)))]
         case Map(key, value, contains_null):
@@ -100,17 +105,17 @@ def test_whatever_is_missing_is_null(data: st.DataObject) -> None:
     assert read(file).to_pylist() == [with_nulls(row, table) for row in rows]
 
 
-def test_a_missing_struct_may_have_required_fields() -> None:
+def test_what_is_missing_may_have_required_fields_within_lists_alone() -> None:
     inner = Struct((column("x", "long", nullable=False), column("l", Array(Primitive("long"), False), nullable=False)))
-    fields = [
-        column("a", "long"),
-        column("s", Struct((column("t", inner, nullable=False), column("u", inner)))),
-        column("l", Array(inner, False)),
-        column("m", Map(inner, inner, False)),
-    ]
-    (file,) = encode_all([pa.RecordBatch.from_pydict({"a": [1, 2]})], plan_of(fields, stats_columns=["a", "s.t.x"]))
-    assert read(file).to_pylist() == [{"a": n, "s": None, "l": None, "m": None} for n in (1, 2)]
-    assert '"nullCount":{"a":0,"s":{"t":{"x":2}}}' in file.stats
+    lists = Struct((column("l", Array(inner, False)), column("y", "long")))
+    fields = [column("a", "long"), column("s", lists), column("m", Map(inner, inner, False))]
+    data = pa.RecordBatch.from_pydict({"a": [1, 2]})
+    (file,) = encode_all([data], plan_of(fields, stats_columns=["a", "s.y"]))
+    assert read(file).to_pylist() == [{"a": n, "s": None, "m": None} for n in (1, 2)]
+    assert '"nullCount":{"a":0,"s":{"y":2}}' in file.stats
+    strict = column("s", Struct((column("t", inner, nullable=False), column("u", inner))))
+    with pytest.raises(ConstraintViolated, match=r"column s\.t does not allow nulls, but s is null in 2 of 2 rows"):
+        encode_all([data], plan_of([fields[0], strict]))
 
 
 def test_a_missing_partition_column_is_null() -> None:

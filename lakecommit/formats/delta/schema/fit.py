@@ -8,7 +8,7 @@ from dataclasses import replace
 from lakecommit.formats.delta.schema.lengths import kept_note
 from lakecommit.formats.delta.schema.rules import CURRENT_DEFAULT, default_problem, is_generated
 from lakecommit.formats.schema.fit import schema_problems, structs, user_schema
-from lakecommit.schema import DataType, Field, Struct, describe
+from lakecommit.schema import DataType, Field, Struct, describe, required_in
 
 ILLEGAL_CHARACTERS = " ,;{}()\n\t="
 
@@ -40,8 +40,10 @@ def missing(field: Field, path: str) -> Iterator[str]:
     default = field.metadata.get(CURRENT_DEFAULT)
     if is_generated(field):
         return
-    if default is None and not field.nullable:
-        yield f"column {path} ({describe(field.type)} not null) is missing: add it to the data"
+    if default is None:
+        # Below a struct that is null nothing has a value either.
+        for inner, each in required_in(field.type, path) if field.nullable else [(path, field)]:
+            yield f"column {inner} ({describe(each.type)} not null) is missing: add it to the data"
     elif (why := default_problem(field)) is not None:
         yield (
             f"column {path} is missing, and its default value ({default}) is not filled in here, because of {why}: add "
