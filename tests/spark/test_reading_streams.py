@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import deltalake
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import lakecommit
+from lakecommit.cli.main import cli
 
 from .streams import quick_ids, run
 
@@ -54,6 +58,35 @@ def test_table_to_table_in_few_versions_and_on_from_there(spark, tmp_path):
     run(stream(spark, table), out, checkpoint)
     assert quick_ids(out) == list(range(12))
     assert {each["lease"] for each in offsets(checkpoint)} == {lease}
+
+
+def test_a_batch_whose_files_go_after_it_was_planned_names_the_lease_and_the_cut(spark, tmp_path):
+    table, read = a_table(tmp_path, 2), []
+
+    def sink(rows, epoch):
+        if epoch == 1:
+            # As if the driver slept here, for longer than its lease lasts.
+            deltalake.DeltaTable(str(table)).optimize.compact()
+            for lease in (table / "_lakecommit" / "leases").iterdir():
+                os.utime(lease, (0, 0))
+            vacuum = ["vacuum", str(table), "--retain", "0m", "--short-retention", "--apply"]
+            assert CliRunner().invoke(cli, vacuum).exit_code == 0
+        read.extend(sorted(row.id for row in rows.collect()))
+
+    checkpoint = tmp_path / "checkpoint"
+    frame = stream(spark, table, maxFilesPerTrigger="1")
+    query = frame.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint))
+    with pytest.raises(Exception, match="is gone, which version 1 needs") as caught:
+        query.trigger(availableNow=True).start().awaitTermination()
+    (lease,) = {each["lease"] for each in offsets(checkpoint)}
+    (cut,) = (table / "_lakecommit" / "vacuum" / "cuts").iterdir()
+    at = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
+    for said in (
+        rf"/cuts/{cut.name} before that, at {at}",
+        rf"it had lease {lease} of version 1, renewed last at {at}",
+    ):
+        assert re.search(said, str(caught.value)), caught.value
+    assert read == [0, 1]
 
 
 def test_a_batch_that_spark_runs_again_reads_the_same(spark, tmp_path):
