@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
+import time
 from pathlib import Path
 
 import deltalake
@@ -42,6 +44,12 @@ def offsets(checkpoint: Path) -> list[dict]:
     return [json.loads((checkpoint / "offsets" / str(number)).read_text().splitlines()[2]) for number in numbers]
 
 
+def said_of(caplog, table: Path) -> list[list[str]]:
+    """What the driver's log has said of streams from this table, by words."""
+    found = [each.getMessage().split() for each in caplog.records if each.name == "lakecommit.observing"]
+    return [words for words in found if f"table={table}" in words and words[0].startswith("snapshot-")]
+
+
 def test_table_to_table_in_few_versions_and_on_from_there(spark, tmp_path):
     table, out, checkpoint = a_table(tmp_path), tmp_path / "out", tmp_path / "checkpoint"
     catching_up = {"backlogInterval": "30s"}
@@ -58,6 +66,26 @@ def test_table_to_table_in_few_versions_and_on_from_there(spark, tmp_path):
     run(stream(spark, table), out, checkpoint)
     assert quick_ids(out) == list(range(12))
     assert {each["lease"] for each in offsets(checkpoint)} == {lease}
+
+
+def test_the_drivers_log_says_once_that_a_snapshot_is_released(spark, tmp_path, caplog):
+    caplog.set_level(logging.INFO, "lakecommit.observing")
+    table, checkpoint = a_table(tmp_path), tmp_path / "checkpoint"
+    writer = stream(spark, table).writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    query = writer.start()
+    try:
+        # What is planned after the release has the same figure of it.
+        for version in range(4, 7):
+            while not (query.lastProgress and offsets(checkpoint)[-1]["version"] == version):
+                assert query.isActive, query.exception()
+                time.sleep(0.1)
+            add(table, 2 * version + 2, 2 * version + 3)
+    finally:
+        query.stop()
+    (lease,) = {each["lease"] for each in offsets(checkpoint)}
+    planned, released = said_of(caplog, table)
+    assert planned[0] == "snapshot-planned" and {f"lease={lease}", "splits=5", "released=0"} <= set(planned)
+    assert released[0] == "snapshot-released" and {f"lease={lease}", "splits=0", "released=1"} <= set(released)
 
 
 def test_a_batch_whose_files_go_after_it_was_planned_names_the_lease_and_the_cut(spark, tmp_path):
