@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Protocol
 
 
@@ -37,6 +38,11 @@ class Moment:
         """Whether more than `age_ms` has passed on both clocks: neither a clock set forward nor one that stood still
         in a sleep makes something look older than it is."""
         return now.wall_ms - self.wall_ms > age_ms and now.boot_ms - self.boot_ms > age_ms
+
+
+def shown_time(wall_ms: int) -> str:
+    """As errors say it."""
+    return datetime.fromtimestamp(wall_ms / 1000, timezone.utc).isoformat(timespec="seconds")
 
 
 class SystemClock:

@@ -45,10 +45,11 @@ _log = logging.getLogger("lakecommit.spark_ext")
 
 @dataclass
 class StreamPartition(InputPartition):
-    """What one task reads: some splits of one version."""
+    """What one task reads: some splits of one version. `kept_by` is the lease that keeps them, for people."""
 
     plan: ReadPlan
     splits: tuple[Split, ...]
+    kept_by: str | None
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -91,15 +92,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with sentence_first(f"planning {self}"):
             up_to = decode(end)
-            rows = self._run(self._opened().partitions(decode(start), up_to))
+            planner = self._opened()
+            rows = self._run(planner.partitions(decode(start), up_to))
             size = up_to.plan.split_bytes if isinstance(up_to, Offset) else self._options.split_size_bytes
-            return [StreamPartition(each.plan, splits) for each in rows for splits in packed(each.splits, size)]
+            tasks = ((each.plan, splits) for each in rows for splits in packed(each.splits, size))
+            return [StreamPartition(plan, splits, planner.kept_by) for plan, splits in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, StreamPartition), "Spark hands over the partitions that it was given"
         with sentence_first(f"a task of {self}"):
             read = RowRead(self._place, partition.plan, self._columns_in(partition.plan), self._options.where)
-            yield from read_rows(replace(read, session=task_session(read)), partition.splits)
+            read = replace(read, session=task_session(read), kept_by=partition.kept_by)
+            yield from read_rows(read, partition.splits)
 
     def commit(self, end: dict[str, Any]) -> None:
         with sentence_first(f"planning {self}"):

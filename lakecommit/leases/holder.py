@@ -85,6 +85,10 @@ class Holder:
     def version(self) -> int | None:
         return self._keeper.version
 
+    @property
+    def told(self) -> str:
+        return self._keeper.told
+
     def begin(self, newest: Callable[[], Awaitable[int]]) -> int:
         """Takes the newest version, before anything is planned."""
         return self.run(self._keeper.begin(newest))

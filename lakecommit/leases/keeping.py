@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timezone
 
-from lakecommit.clock import Moment
+from lakecommit.clock import Moment, shown_time
 from lakecommit.errors import LeaseLost, StoreError
 from lakecommit.leases.judging import NotNow, Wanted, everything
 from lakecommit.leases.taking import Objects, Parts, Taken, drop, look, take
@@ -39,6 +38,12 @@ class Keeper:
     def version(self) -> int | None:
         """What the lease keeps; None before it is taken, and after it was released."""
         return self._version
+
+    @property
+    def told(self) -> str:
+        """Which lease it is, of what, and since when, for people."""
+        since = "" if self._taken is None else f", renewed last at {shown_time(self._taken.at.wall_ms)}"
+        return f"lease {self.lease} of version {self._version}{since}"
 
     def check(self) -> None:
         """Raises `LeaseLost` where that is known. No I/O."""
@@ -126,9 +131,9 @@ class Keeper:
         if self._taken is None:
             renewed = "it was not held before by this process"
         else:
-            wall = datetime.fromtimestamp(self._taken.at.wall_ms / 1000, timezone.utc)
+            wall = shown_time(self._taken.at.wall_ms)
             passed_s = (Moment.of(self._parts.clock).boot_ms - self._taken.at.boot_ms) // 1000
-            renewed = f"it was renewed last at {wall.isoformat(timespec='seconds')}, {passed_s} s ago"
+            renewed = f"it was renewed last at {wall}, {passed_s} s ago"
         self._lost = LeaseLost(
             f"lease {self.lease} of version {self._version} of {self._location} holds no longer: {found.why}, and "
             f"{found.cut} says that what was removed may be deleted; it was put by {maker}. {renewed}. Start a "

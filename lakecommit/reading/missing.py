@@ -6,7 +6,7 @@ import random
 import uuid
 from typing import Any
 
-from lakecommit.clock import SystemClock
+from lakecommit.clock import SystemClock, shown_time
 from lakecommit.errors import LakecommitError, VersionsGone
 from lakecommit.formats import registry
 from lakecommit.state.lease_layout import CUTS, parse_cut
@@ -15,13 +15,20 @@ from lakecommit.storage.base import Store
 _VERSIONS_ASKED = 100
 
 
-async def missing_file(store: Store, path: str, version: int) -> VersionsGone:
-    """The error for the file `path`, which `version` needs. Cost: a listing of cuts, and the newest versions."""
+async def missing_file(store: Store, path: str, version: int, kept_by: str | None = None) -> VersionsGone:
+    """The error for the file `path`, which `version` needs. `kept_by` is the lease that a stream had when it planned to
+    read the file. Cost: a listing of cuts, and the newest versions."""
     said = await _cut(store, version) or await _vacuum(store, version)
+    had = "" if kept_by is None else f". When the stream planned to read it, it had {kept_by}"
+    remedy = (
+        "read a newer version, and hold a lease while you read an older one (lakecommit.lease)"
+        if kept_by is None
+        else "read a newer version from its beginning; where readers pause for long, give them a longer leaseTtl"
+    )
     return VersionsGone(
         f"{path} of {store.location} is gone, which version {version} needs: "
         + (said or "nobody recorded it, so that another tool or a lifecycle rule has deleted it")
-        + "; read a newer version, and hold a lease while you read an older one (lakecommit.lease)"
+        + f"{had}; {remedy}"
     )
 
 
@@ -32,7 +39,8 @@ async def _cut(store: Store, version: int) -> str | None:
             cut = parse_cut(info.path)
             if cut is not None and cut.version > version:
                 return (
-                    f"'lakecommit vacuum' (run {cut.run}) has deleted files that versions up to {cut.version} removed"
+                    f"'lakecommit vacuum' has deleted files that versions up to {cut.version} removed, and put "
+                    f"{info.path} before that, at {shown_time(info.modified_ms)}"
                 )
     return None
 

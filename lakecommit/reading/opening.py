@@ -53,11 +53,13 @@ class OpenedFile:
 
 
 class Files:
-    """The files of the table at a place. `version` is the one that they are read for. Close it when done."""
+    """The files of the table at a place. `version` is the one that they are read for, `kept_by` the lease that keeps
+    them, for people. Close it when done."""
 
-    def __init__(self, place: Place, version: int) -> None:
+    def __init__(self, place: Place, version: int, kept_by: str | None = None) -> None:
         self._place = place
         self._version = version
+        self._kept_by = kept_by
         self._loop: _Loop | None = None
 
     def __enter__(self) -> Files:
@@ -155,7 +157,7 @@ class Files:
             raise CorruptState(f"{path} is cut off: {error}; restore it") from None
 
     async def _missing(self, path: str) -> Exception:
-        return await missing_file(self._store(), path, self._version)
+        return await missing_file(self._store(), path, self._version, self._kept_by)
 
     def _store_of(self, path: str) -> tuple[Store, str]:
         if not _is_uri(path):

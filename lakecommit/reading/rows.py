@@ -37,18 +37,19 @@ FILES_AHEAD = 4
 @dataclass(frozen=True, slots=True)
 class RowRead:
     """What is read of a version, for tasks: columns of `schema`, which is JSON as `ReadPlan.schema` is, of the rows for
-    which `where` is true."""
+    which `where` is true. `kept_by` is the reader's lease, for people."""
 
     place: Place
     plan: ReadPlan
     schema: str
     where: str | None = None
     session: Session = field(default_factory=Session)
+    kept_by: str | None = None
 
 
 def read_rows(read: RowRead, splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:
     """The rows of `splits`, in their order. Raises `VersionsGone` where a file is gone."""
-    with Files(read.place, read.plan.version) as files:
+    with Files(read.place, read.plan.version, read.kept_by) as files:
         reader = _Reader(read, files)
         waiting = iter(splits)
         ahead = deque(_begun(islice(waiting, FILES_AHEAD), files))

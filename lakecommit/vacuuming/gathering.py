@@ -54,7 +54,7 @@ def missing_versions(log: LogToVacuum, swept: int) -> tuple[int, int] | None:
     return (swept + 1, log.begins - 1) if log.begins > swept + 1 else None
 
 
-async def gather_staged(store: ListedStore, candidates: Candidates) -> None:
+async def gather_staged(store: ListedStore, candidates: Candidates, progress: Progress) -> None:
     """The files that manifests name: of epochs that wait for their commit, of attempts that run, and of those that have
     lost.
 
@@ -69,6 +69,7 @@ async def gather_staged(store: ListedStore, candidates: Candidates) -> None:
         manifest = checked_manifest(answer.body, attempt, number) if isinstance(answer, Found) else None
         return [] if manifest is None else [file.path for file in manifest.files]
 
+    progress.begin("reading manifests", None)
     async for page in store.list(layout.queries_prefix()):
         manifests = []
         for info in page:
@@ -81,6 +82,7 @@ async def gather_staged(store: ListedStore, candidates: Candidates) -> None:
                 )
         for paths in await in_parallel(staged, manifests):
             candidates.staged(paths)
+        progress.advance(len(manifests))
 
 
 async def gather_logged(
@@ -89,7 +91,9 @@ async def gather_logged(
     """What the versions of `log` have removed, without what is live again."""
     reading = _Reading(log, limits, candidates)
     if missing_versions(log, limits.swept):
+        progress.begin("reading what the checkpoint says was removed", None)
         async for page in table_format.forgotten_names(log):
+            progress.advance(len(page))
             # No later than what is live in the base was written: it may have got vectors since.
             reading.take(page, min(log.begins, log.base))
         candidates.version_ends()
@@ -103,7 +107,9 @@ async def gather_logged(
         reading.take(page, version)
     candidates.version_ends()
     if limits.orphans_before_ms is not None or (not log.whole and candidates.any_up_to(limits.last)):
+        progress.begin("reading live files", None)
         async for page in table_format.live_names(log):
+            progress.advance(len(page))
             reading.take_base(page)
     # The version after those that are missing is old enough where they are.
     candidates.gone_since(log.begins)
@@ -111,7 +117,9 @@ async def gather_logged(
     candidates.keep_up_to(limits.swept)
 
 
-async def gather_listed(store: ListedStore, log: LogToVacuum, limits: Limits, candidates: Candidates) -> None:
+async def gather_listed(
+    store: ListedStore, log: LogToVacuum, limits: Limits, candidates: Candidates, progress: Progress
+) -> None:
     """Old files that no version names which is there, nor a manifest.
 
     What versions have removed that are no longer there looks like nobody's, too. So such files count as removed by the
@@ -119,7 +127,9 @@ async def gather_listed(store: ListedStore, log: LogToVacuum, limits: Limits, ca
     """
     assert limits.orphans_before_ms is not None
     at = log.begins if missing_versions(log, limits.swept) else 0
+    progress.begin("listing the table", None)
     async for page in store.list(""):
+        progress.advance(len(page))
         files = [
             (info.path, info.size_bytes)
             for info in page

@@ -6,18 +6,18 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    def begin(self, what: str, steps: int) -> None:
-        """Something begins that takes so many steps; what was under way has come to its end."""
+    def begin(self, what: str, steps: int | None) -> None:
+        """Something begins that takes so many steps, None where nobody knows; what was under way has ended."""
 
-    def advance(self) -> None:
-        """A step is done."""
+    def advance(self, steps: int = 1) -> None:
+        """So many steps are done."""
 
 
 class _NoProgress:
-    def begin(self, what: str, steps: int) -> None:
+    def begin(self, what: str, steps: int | None) -> None:
         """Nobody watches."""
 
-    def advance(self) -> None:
+    def advance(self, steps: int = 1) -> None:
         """Nobody watches."""
 
 

@@ -137,7 +137,7 @@ class TableVacuum:
         asked, table_format = self._asked, self._format
         before = await stored.vacuumed(self._store, now_ms)
         if asked.full:
-            await gather_staged(self._store, candidates)
+            await gather_staged(self._store, candidates, progress)
         log = await table_format.log_to_vacuum(state, before.swept)
         before.check(log.newest, table_format.location)
         # Whoever has come in between may have given the table a feature, or may have made it anew.
@@ -152,7 +152,7 @@ class TableVacuum:
         )
         await gather_logged(table_format, log, limits, candidates, progress)
         if asked.full:
-            await gather_listed(self._store, log, limits, candidates)
+            await gather_listed(self._store, log, limits, candidates, progress)
         candidates.keep_after(limits.last)
         announced = candidates.keep_others()
         return _Gathered(log, limits.last, retain_ms, before, table_format.removes_files(state), announced)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
+import re
+import time
 from pathlib import Path
 
 import deltalake
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import lakecommit
+from lakecommit.cli.main import cli
 
 from .streams import quick_ids, run
 
@@ -38,6 +44,12 @@ def offsets(checkpoint: Path) -> list[dict]:
     return [json.loads((checkpoint / "offsets" / str(number)).read_text().splitlines()[2]) for number in numbers]
 
 
+def said_of(caplog, table: Path) -> list[list[str]]:
+    """What the driver's log has said of streams from this table, by words."""
+    found = [each.getMessage().split() for each in caplog.records if each.name == "lakecommit.observing"]
+    return [words for words in found if f"table={table}" in words and words[0].startswith("snapshot-")]
+
+
 def test_table_to_table_in_few_versions_and_on_from_there(spark, tmp_path):
     table, out, checkpoint = a_table(tmp_path), tmp_path / "out", tmp_path / "checkpoint"
     catching_up = {"backlogInterval": "30s"}
@@ -54,6 +66,55 @@ def test_table_to_table_in_few_versions_and_on_from_there(spark, tmp_path):
     run(stream(spark, table), out, checkpoint)
     assert quick_ids(out) == list(range(12))
     assert {each["lease"] for each in offsets(checkpoint)} == {lease}
+
+
+def test_the_drivers_log_says_once_that_a_snapshot_is_released(spark, tmp_path, caplog):
+    caplog.set_level(logging.INFO, "lakecommit.observing")
+    table, checkpoint = a_table(tmp_path), tmp_path / "checkpoint"
+    writer = stream(spark, table).writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    query = writer.start()
+    try:
+        # What is planned after the release has the same figure of it.
+        for version in range(4, 7):
+            while not (query.lastProgress and offsets(checkpoint)[-1]["version"] == version):
+                assert query.isActive, query.exception()
+                time.sleep(0.1)
+            add(table, 2 * version + 2, 2 * version + 3)
+    finally:
+        query.stop()
+    (lease,) = {each["lease"] for each in offsets(checkpoint)}
+    planned, released = said_of(caplog, table)
+    assert planned[0] == "snapshot-planned" and {f"lease={lease}", "splits=5", "released=0"} <= set(planned)
+    assert released[0] == "snapshot-released" and {f"lease={lease}", "splits=0", "released=1"} <= set(released)
+
+
+def test_a_batch_whose_files_go_after_it_was_planned_names_the_lease_and_the_cut(spark, tmp_path):
+    table, read = a_table(tmp_path, 2), []
+
+    def sink(rows, epoch):
+        if epoch == 1:
+            # As if the driver slept here, for longer than its lease lasts.
+            deltalake.DeltaTable(str(table)).optimize.compact()
+            for lease in (table / "_lakecommit" / "leases").iterdir():
+                os.utime(lease, (0, 0))
+            vacuum = ["vacuum", str(table), "--retain", "0m", "--short-retention", "--apply"]
+            assert CliRunner().invoke(cli, vacuum).exit_code == 0
+        read.extend(sorted(row.id for row in rows.collect()))
+
+    checkpoint = tmp_path / "checkpoint"
+    frame = stream(spark, table, maxFilesPerTrigger="1")
+    query = frame.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint))
+    with pytest.raises(Exception, match="is gone, which version 1 needs") as caught:
+        query.trigger(availableNow=True).start().awaitTermination()
+    (lease,) = {each["lease"] for each in offsets(checkpoint)}
+    (cut,) = (table / "_lakecommit" / "vacuum" / "cuts").iterdir()
+    at = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
+    for said in (
+        rf"/cuts/{cut.name} before that, at {at}",
+        rf"it had lease {lease} of version 1, renewed last at {at}",
+    ):
+        assert re.search(said, str(caught.value)), caught.value
+    assert read == [0, 1]
 
 
 def test_a_batch_that_spark_runs_again_reads_the_same(spark, tmp_path):

@@ -271,12 +271,12 @@ class _Bars:
         self._stack = stack
         self._as_json = as_json
 
-    def begin(self, what: str, steps: int) -> None:
+    def begin(self, what: str, steps: int | None) -> None:
         self._stack.close()
         self._step = self._stack.enter_context(progress_bar(what, steps, as_json=self._as_json))
 
-    def advance(self) -> None:
-        self._step()
+    def advance(self, steps: int = 1) -> None:
+        self._step(steps)
 
 
 async def _holders(store: Get, held: Sequence[HeldBack]) -> Mapping[str, str]:

@@ -58,6 +58,10 @@ class NoLease:
 
     id: str
 
+    @property
+    def told(self) -> str:
+        return "no lease (leaseTtl=0)"
+
     def check(self) -> None:
         pass
 

@@ -108,6 +108,11 @@ class StreamPlanner:
         known = self._pinned or self._log.newest
         return None if known is None else known.version
 
+    @property
+    def kept_by(self) -> str | None:
+        """The lease that keeps what was planned, for people."""
+        return None if self._held is None else self._held.told
+
     async def latest(self, start: StreamOffset, *, unlimited: bool = False) -> StreamOffset:
         """How far the next batch goes; `start` where there is nothing to read."""
         if self._is_idle(start):

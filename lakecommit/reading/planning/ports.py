@@ -20,6 +20,10 @@ class Held(Protocol):
     @property
     def id(self) -> str: ...
 
+    @property
+    def told(self) -> str:
+        """Which lease it is and when it was renewed last, for people. No I/O."""
+
     def check(self) -> None:
         """Before something is planned: it holds, and is renewed first where that is due. Raises `LeaseLost`."""
 

@@ -58,13 +58,15 @@ def read(
     session: Session | None = None,
     split: int = 2**40,
     store_options: dict[str, str] | None = None,
+    kept_by: str | None = None,
 ) -> list[pa.RecordBatch]:
     plan = ReadPlan("table-1", 7, schema, partitions, {MATCHED_BY: by})
     wanted = to_json(readable(parse(wanted or schema)))
     place = Place(str(location), store_options or {})
     files = files if isinstance(files, list) else [files]
     splits: list[Split] = [each for file in files for each in splits_of(file, split)]
-    return list(read_rows(RowRead(place, plan, wanted, where, session or Session(zone="UTC")), splits))
+    session = session or Session(zone="UTC")
+    return list(read_rows(RowRead(place, plan, wanted, where, session, kept_by), splits))
 
 
 def rows(*arguments: Any, **options: Any) -> list[dict[str, Any]]:

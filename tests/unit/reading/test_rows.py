@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import os
 import zlib
 from dataclasses import replace
 from decimal import Decimal
@@ -350,15 +351,19 @@ def test_a_file_that_nobody_recorded_as_gone(tmp_path):
         rows(tmp_path, file, schema_of(x="long"))
 
 
-def test_a_file_that_a_vacuum_took_names_its_cut(tmp_path):
+def test_a_file_that_a_vacuum_took_names_its_cut_its_time_and_the_lease_that_the_reader_had(tmp_path):
     file = write(tmp_path, "a.parquet", pa.table({"x": [1]}))
     (tmp_path / "a.parquet").unlink()
     for version in (7, 9):
         cut = tmp_path / CutName(version, f"{version:032x}").path
         cut.parent.mkdir(parents=True, exist_ok=True)
         cut.write_bytes(b"{}")
-    with pytest.raises(VersionsGone, match=rf"run {9:032x}.* versions up to 9 removed"):
+        os.utime(cut, (1_767_225_600, 1_767_225_600))
+    said = rf"versions up to 9 removed, .*/cuts/0+9-{9:032x}\.json .* at 2026-01-01T00:00:00\+00:00"
+    with pytest.raises(VersionsGone, match=rf"{said}; read a newer version, and hold a lease"):
         rows(tmp_path, file, schema_of(x="long"))
+    with pytest.raises(VersionsGone, match=rf"{said}\. When the stream planned .* it had lease L; .* longer leaseTtl"):
+        rows(tmp_path, file, schema_of(x="long"), kept_by="lease L")
 
 
 def test_a_file_that_deltas_vacuum_took_names_its_version(tmp_path):

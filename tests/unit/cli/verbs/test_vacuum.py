@@ -151,3 +151,16 @@ def test_readers_that_come_in_between_all_the_time_are_told_of(table, invoke, mo
 def test_a_terminal_shows_how_far_it_is(table, invoke):
     shown = on_a_terminal([script(), "vacuum", table.location, "--apply"])
     assert "reading versions" in shown and "deleting" in shown
+    assert "manifests" not in shown and "listing" not in shown
+
+
+def test_with_full_a_terminal_shows_the_manifests_the_live_files_and_the_listing_too(table):
+    for number in range(3):
+        table.put(f"{number}.parquet", days=10)
+    shown = on_a_terminal([script(), "vacuum", table.location, "--full"])
+    passes = ("reading manifests", "reading versions", "reading live files", "listing the table")
+    assert [shown.index(each) for each in passes] == sorted(shown.index(each) for each in passes)
+    listed = len(table.everything())
+    assert f"{listed}/?" in shown[shown.index(passes[-1]) :]
+    silent = on_a_terminal([script(), "vacuum", table.location, "--full", "--json"])
+    assert not [each for each in passes if each in silent]
