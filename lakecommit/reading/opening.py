@@ -22,6 +22,7 @@ from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import CorruptState, StoreError
 from lakecommit.formats.files import location_of_uri
 from lakecommit.formats.ranged import FetchedFile, exactly, fetch_footer, leaf_chunks, merged
+from lakecommit.formats.uris import is_elsewhere
 from lakecommit.reading.missing import missing_file
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store, parse_location
@@ -81,11 +82,11 @@ class Files:
         return self._run(self._body(path, start, length)).result()
 
     def _local(self, path: str) -> str | None:
-        where = location_of_uri(path) if _is_uri(path) else self._place.location
+        where = location_of_uri(path) if is_elsewhere(path) else self._place.location
         kind, _, root = parse_location(where)
         if kind != "local":
             return None
-        return root if _is_uri(path) else f"{root.rstrip('/')}/{path}"
+        return root if is_elsewhere(path) else f"{root.rstrip('/')}/{path}"
 
     def _opened_here(self, local: str, path: str) -> OpenedFile:
         try:
@@ -158,7 +159,7 @@ class Files:
         return await missing_file(self._store(), path, self._version)
 
     def _store_of(self, path: str) -> tuple[Store, str]:
-        if not _is_uri(path):
+        if not is_elsewhere(path):
             return self._store(), path
         directory, _, name = location_of_uri(path).rpartition("/")
         return _shared_store(directory, tuple(sorted(self._place.store_options.items()))), name
@@ -220,11 +221,6 @@ def _damaged(path: str, error: Exception) -> CorruptState:
         f"{path} is no Parquet file that can be read ({error}); restore it, or remove it from the table with the tool "
         "that wrote it"
     )
-
-
-def _is_uri(path: str) -> bool:
-    scheme, colon, _ = path.partition(":")
-    return path.startswith("/") or bool(colon and scheme.isalnum() and path.startswith(f"{scheme}:/"))
 
 
 @lru_cache(maxsize=16)
