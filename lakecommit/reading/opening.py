@@ -6,9 +6,7 @@ is bounded: one row group of a file, and some files after it, of which a small o
 
 from __future__ import annotations
 
-import asyncio
 import io
-import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakecommit.concurrency.loops import LoopThread
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import CorruptState, StoreError
 from lakecommit.formats.files import location_of_uri
@@ -59,7 +58,7 @@ class Files:
     def __init__(self, place: Place, version: int) -> None:
         self._place = place
         self._version = version
-        self._loop: _Loop | None = None
+        self._loop: LoopThread | None = None
 
     def __enter__(self) -> Files:
         return self
@@ -169,34 +168,8 @@ class Files:
 
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         if self._loop is None:
-            self._loop = _Loop()
-        return self._loop.run(work)
-
-
-class _Loop:
-    """An event loop on a thread of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="lakecommit-reading", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def close(self) -> None:
-        """What is under way is given up."""
-
-        async def cancel() -> None:
-            others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
-
-        self.run(cancel()).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+            self._loop = LoopThread("lakecommit-reading")
+        return self._loop.begin(work)
 
 
 def _parquet(
