@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -32,7 +33,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.memory import MIB
 from lakecommit.clock import SystemClock
-from lakecommit.concurrency.apart import environment
+from lakecommit.concurrency.apart import LENGTH_BYTES, as_told, environment
 from lakecommit.formats.base import TableState
 from lakecommit.formats.change import Change, Kind
 from lakecommit.formats.delta.table import DeltaFormat
@@ -111,7 +112,7 @@ def measure(by: str, location: str, files: int, in_tail: int) -> Result:
     )
     assert process.stdin is not None
     if own:
-        process.stdin.write(json.dumps(asdict(Job(location, "delta", clean=False))).encode() + b"\n")
+        process.stdin.write(as_told(asdict(Job(location, "delta", clean=False))))
         process.stdin.flush()
     answer = process.stdout.read() if process.stdout is not None else b""
     _, status, used = os.wait4(process.pid, 0)
@@ -121,7 +122,7 @@ def measure(by: str, location: str, files: int, in_tail: int) -> Result:
     assert process.returncode == 0, answer
     newest = max(Path(location, "_delta_log").glob("*.checkpoint.parquet"))
     if own:
-        assert json.loads(answer)["checkpoint"]["files"] == files, answer
+        assert pickle.loads(answer[LENGTH_BYTES:]).checkpoint.files == files, answer
     return Result(
         *(by, files, in_tail, round(seconds, 2), round(used.ru_utime + used.ru_stime, 2)),
         *(used.ru_maxrss * 1024, newest.stat().st_size, round(opening_seconds(location), 3)),

@@ -27,7 +27,7 @@ from lakecommit.model import (
 )
 from lakecommit.state import codec, layout
 from lakecommit.state.chain import Link
-from lakecommit.storage.base import Found, Get, GetRange, List
+from lakecommit.storage.base import Found, Get, GetRange, List, ObjectInfo
 
 # Sorts after every name that lakecommit gives.
 _LAST = "~"
@@ -224,6 +224,29 @@ class NamedManifest:
         return now_ms - self.modified_ms > RELEASE_AGE_MS
 
 
+@dataclass(frozen=True, slots=True)
+class NamedSeal:
+    query: QueryId
+    epoch: Epoch
+
+    @property
+    def path(self) -> str:
+        return layout.seal_path(self.query, self.epoch)
+
+
+async def list_of_all_queries(store: List) -> AsyncIterator[Sequence[NamedManifest | NamedSeal | ObjectInfo]]:
+    """What all queries have below the table, ordered by path, page by page; what is neither, as it is listed."""
+    async for page in store.list(layout.queries_prefix()):
+        yield [_named(info) for info in page]
+
+
+def _named(info: ObjectInfo) -> NamedManifest | NamedSeal | ObjectInfo:
+    if manifest := layout.parse_manifest_path(info.path):
+        return NamedManifest(*manifest, info.modified_ms)
+    seal = layout.parse_seal_path(info.path)
+    return info if seal is None else NamedSeal(*seal)
+
+
 async def list_manifests(
     store: List, query: QueryId, after: Epoch | None = None, last: Epoch | None = None
 ) -> dict[Epoch, list[NamedManifest]]:
@@ -232,12 +255,12 @@ async def list_manifests(
     start = None if after is None else f"{layout.writers_prefix(query, after)}/{_LAST}"
     found: dict[Epoch, list[NamedManifest]] = {}
     async for page in store.list(layout.writers_prefix(query), start_after=start):
-        for info in page:
-            if parsed := layout.parse_manifest_path(info.path):
-                attempt, number = parsed
-                if last is not None and attempt.epoch > last:
+        for named in map(_named, page):
+            if isinstance(named, NamedManifest):
+                epoch = named.attempt.epoch
+                if last is not None and epoch > last:
                     return found
-                found.setdefault(attempt.epoch, []).append(NamedManifest(attempt, number, info.modified_ms))
+                found.setdefault(epoch, []).append(named)
     return found
 
 

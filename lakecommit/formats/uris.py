@@ -11,6 +11,8 @@ _TO_ESCAPE = re.compile(
     r"|[\x80-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
 
+_WHOLE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.\-]*:/")
+
 
 def path_to_uri(path: str) -> str:
     """An object's key as a log names it: escaped exactly as Hadoop's `Path` escapes it.
@@ -31,3 +33,9 @@ def _escape(match: re.Match[str]) -> str:
 def path_of_uri(uri: str) -> str:
     """The key that a log names so."""
     return unquote(uri)
+
+
+def is_elsewhere(uri: str) -> bool:
+    """Whether a log names a file in whole, by a path from the root on or with a scheme: so does a table that was cloned
+    without its files. Any other name is a key below the table."""
+    return _WHOLE.match(uri) is not None

@@ -26,6 +26,7 @@ from lakecommit.leases.who import Who
 from lakecommit.leases.written_once import create_anew
 from lakecommit.state.lease_layout import CLOCK, CUTS, CutName, clock_path, intent_path, parse_cut
 from lakecommit.storage.base import Create, Delete, Get, List, Put
+from lakecommit.storage.deleting import delete_confirmed
 
 MOST_RUNS = 10
 
@@ -120,7 +121,7 @@ async def guarded_cut(
         if unfenced:
             return Cut(version, run, kept_by, dead)
         # Readers would be told of losses that never happen.
-        await _delete(store, [cut])
+        await delete_confirmed(store, [cut])
     return Fenced(MOST_RUNS)
 
 
@@ -137,9 +138,4 @@ async def end_run(store: CutStore, done: Cut | NotWorthIt, clock_run: str) -> No
         own = (done.version, done.run)
         below = [each.path for each in named if each is not None and (each.version, each.run) < own]
     dead = [each.name.path for each in done.dead]
-    await _delete(store, [*below, *dead, intent_path(done.run), clock_path(clock_run)])
-
-
-async def _delete(store: Delete, paths: list[str]) -> None:
-    if unconfirmed := await store.delete(paths):
-        raise StoreError(f"it is not known whether {unconfirmed[0]} was deleted; run it again once the store answers")
+    await delete_confirmed(store, [*below, *dead, intent_path(done.run), clock_path(clock_run)])

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 
-from lakecommit.formats.reading import GoneFile, VersionChange
+from lakecommit.formats.reading import GoneFile, ReadFile, VersionChange
 from lakecommit.state.lease_layout import CUTS, CutName, parse_cut
 
 # Whether a reader may still read a file that a version removed. The second is None for a file of the lease's version,
@@ -82,12 +83,13 @@ def judge(above: CutsAbove, loss: Loss | None) -> Holds | NotNow:
 
 
 class LossFinder:
-    """Takes the versions after the lease's, in order. Remembers what they added, which may go again."""
+    """Takes the versions after the lease's, in order. Remembers what they added, which may go again: of each file some
+    bytes, however long its path is, until it is gone."""
 
     def __init__(self, version: int, wanted: Wanted) -> None:
         self.version = version
         self._wanted = wanted
-        self._added: dict[tuple[str, str], bool] = {}
+        self._added: dict[bytes, bool] = {}
 
     def take(self, change: VersionChange) -> Loss | None:
         if change.version != self.version + 1:
@@ -98,10 +100,10 @@ class LossFinder:
             gone = next(iter(change.removes()), None)
             return None if gone is None else Loss(change.version, gone.path)
         for each in change.removes():
-            if self._wanted(each, self._added.pop((each.path, each.vector_id), None)):
+            if self._wanted(each, self._added.pop(_digest(each), None)):
                 return Loss(change.version, each.path)
         for file, is_new in change.adds():
-            self._added[file.path, file.vector_id] = is_new
+            self._added[_digest(file)] = is_new
         return None
 
     def at_the_end(self, until: int) -> Loss | None:
@@ -113,3 +115,7 @@ class LossFinder:
             f"holds until somebody deletes {CUTS}, which are of the table before"
         )
         return Loss(self.version + 1, reason=reason)
+
+
+def _digest(file: ReadFile | GoneFile) -> bytes:
+    return blake2b(f"{file.path}\0{file.vector_id}".encode("utf-8", "surrogatepass"), digest_size=16).digest()

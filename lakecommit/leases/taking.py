@@ -23,6 +23,7 @@ from lakecommit.leases.who import Who
 from lakecommit.leases.written_once import create_anew
 from lakecommit.state.lease_layout import CUTS, INTENTS, LeaseName
 from lakecommit.storage.base import Create, Delete, Get, List
+from lakecommit.storage.deleting import delete_confirmed
 from lakecommit.storage.policy import DEFAULT_POLICY
 
 LOOKING_MS = 10_000
@@ -133,11 +134,4 @@ async def _fence(parts: Parts) -> None:
     """After: every vacuum whose intent was there finds it gone. An intent that is not understood goes, too: to delete
     one only ever makes somebody look again."""
     left = [info.path async for page in parts.store.list(INTENTS) for info in page]
-    backoff = DEFAULT_POLICY.backoff(parts.clock, parts.random)
-    while left:
-        left = list(await parts.store.delete(left))
-        if left and not await backoff.again():
-            raise StoreError(
-                f"it is not known whether {left[0]} was deleted ({backoff.attempts} attempts); run it again once the "
-                "store answers"
-            )
+    await delete_confirmed(parts.store, left, DEFAULT_POLICY.backoff(parts.clock, parts.random))

@@ -6,9 +6,7 @@ is bounded: one row group of a file, and some files after it, of which a small o
 
 from __future__ import annotations
 
-import asyncio
 import io
-import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,10 +16,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakecommit.concurrency.loops import LoopThread
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import CorruptState, StoreError
 from lakecommit.formats.files import location_of_uri
 from lakecommit.formats.ranged import FetchedFile, exactly, fetch_footer, leaf_chunks, merged
+from lakecommit.formats.uris import is_elsewhere
 from lakecommit.reading.missing import missing_file
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store, parse_location
@@ -60,7 +60,7 @@ class Files:
         self._place = place
         self._version = version
         self._kept_by = kept_by
-        self._loop: _Loop | None = None
+        self._loop: LoopThread | None = None
 
     def __enter__(self) -> Files:
         return self
@@ -83,11 +83,11 @@ class Files:
         return self._run(self._body(path, start, length)).result()
 
     def _local(self, path: str) -> str | None:
-        where = location_of_uri(path) if _is_uri(path) else self._place.location
+        where = location_of_uri(path) if is_elsewhere(path) else self._place.location
         kind, _, root = parse_location(where)
         if kind != "local":
             return None
-        return root if _is_uri(path) else f"{root.rstrip('/')}/{path}"
+        return root if is_elsewhere(path) else f"{root.rstrip('/')}/{path}"
 
     def _opened_here(self, local: str, path: str) -> OpenedFile:
         try:
@@ -160,7 +160,7 @@ class Files:
         return await missing_file(self._store(), path, self._version, self._kept_by)
 
     def _store_of(self, path: str) -> tuple[Store, str]:
-        if not _is_uri(path):
+        if not is_elsewhere(path):
             return self._store(), path
         directory, _, name = location_of_uri(path).rpartition("/")
         return _shared_store(directory, tuple(sorted(self._place.store_options.items()))), name
@@ -170,34 +170,8 @@ class Files:
 
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         if self._loop is None:
-            self._loop = _Loop()
-        return self._loop.run(work)
-
-
-class _Loop:
-    """An event loop on a thread of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="lakecommit-reading", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def close(self) -> None:
-        """What is under way is given up."""
-
-        async def cancel() -> None:
-            others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
-
-        self.run(cancel()).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+            self._loop = LoopThread("lakecommit-reading")
+        return self._loop.begin(work)
 
 
 def _parquet(
@@ -222,11 +196,6 @@ def _damaged(path: str, error: Exception) -> CorruptState:
         f"{path} is no Parquet file that can be read ({error}); restore it, or remove it from the table with the tool "
         "that wrote it"
     )
-
-
-def _is_uri(path: str) -> bool:
-    scheme, colon, _ = path.partition(":")
-    return path.startswith("/") or bool(colon and scheme.isalnum() and path.startswith(f"{scheme}:/"))
 
 
 @lru_cache(maxsize=16)

@@ -1,40 +1,27 @@
-"""Keeps a log short in a process of its own: what that takes in memory and time is not the driver's.
-
-`python -m lakecommit.releasing.upkeep_process` reads a job from its input, which holds store options and is therefore
-no argument, and prints what it did. It ends when its input does, so that it never outlives the process that started
-it, and in any case after a while.
-"""
+"""Keeps a log short in a process of its own: what that takes in memory and time is not the driver's."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
 import os
 import random
-import sys
-import threading
-import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lakecommit.clock import SystemClock
-from lakecommit.concurrency.apart import end_with_the_other, ended, started
+from lakecommit.concurrency.apart import LONGEST_SILENCE_SECONDS, NotDone, answer_the_other, answers
 from lakecommit.errors import LakecommitError, StoreError
 from lakecommit.formats.registry import open_format
-from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned
 from lakecommit.releasing.log_cleaning import LogCleaner
 from lakecommit.releasing.upkeep import KeptUp, UpkeepFailed, keep_up
 from lakecommit.storage.location import open_store, parse_location
 
-LONGEST_SECONDS = 600.0
-# Whoever started it may be late with ending it.
-LONGEST_ALONE_SECONDS = LONGEST_SECONDS + 30
-SHOWN_OF_ERRORS = 2000
+# It says nothing before all is done.
+LONGEST_SECONDS = LONGEST_SILENCE_SECONDS
 _NICE = 10
-_ENDING_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,67 +47,37 @@ async def run_apart(
 
     It is killed where it takes too long. `local_dir` is for its files.
     """
-    answer = await _run(job, local_dir, longest_seconds)
-    return answer if isinstance(answer, UpkeepFailed) else _decode(answer)
+    try:
+        kept: KeptUp = await _answer(job, local_dir, longest_seconds)
+        return kept
+    except (LakecommitError, NotDone) as error:
+        return UpkeepFailed(str(error))
 
 
 async def work_apart(job: Job, *, local_dir: str | None = None) -> Mapping[str, str]:
     """The same for what a format has asked for: its answer. Raises `StoreError` where there is none."""
-    answer = await _run(job, local_dir, LONGEST_SECONDS)
-    if isinstance(answer, UpkeepFailed) or "error" in answer:
-        reason = answer.reason if isinstance(answer, UpkeepFailed) else answer["error"]
-        raise StoreError(f"the log of {job.location} could not be compacted by a process of its own: {reason}")
-    return {str(name): str(value) for name, value in answer["apart"].items()}
-
-
-async def _run(job: Job, local_dir: str | None, longest_seconds: float) -> Mapping[str, Any] | UpkeepFailed:
-    process = await started("lakecommit.releasing.upkeep_process", local_dir)
     try:
-        answer, errors = await asyncio.wait_for(_talk(process, job), longest_seconds)
-        # It has closed its ends, and is about to end by itself: asyncio loses the code of one that is killed then.
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), _ENDING_SECONDS)
-    except asyncio.TimeoutError:
-        return UpkeepFailed(f"it took longer than {longest_seconds:g} s and was given up")
-    finally:
-        await ended(process)
-    try:
-        found: Mapping[str, Any] = json.loads(answer)
-        # Whatever it says, it says this.
-        if not found.keys() & {"error", "apart", "checkpoint"}:
-            raise ValueError(answer)
-        return found
-    except (ValueError, AttributeError):
-        said = errors.decode(errors="replace")[-SHOWN_OF_ERRORS:].strip()
-        return UpkeepFailed(f"its process ended with code {process.returncode}: {said or 'it said nothing'}")
+        done: Mapping[str, str] = await _answer(job, local_dir, LONGEST_SECONDS)
+        return done
+    except (LakecommitError, NotDone) as error:
+        raise StoreError(f"the log of {job.location} could not be compacted by a process of its own: {error}") from None
 
 
-async def _talk(process: asyncio.subprocess.Process, job: Job) -> tuple[bytes, bytes]:
-    assert process.stdin and process.stdout and process.stderr
-    with contextlib.suppress(ConnectionError):
-        # Its end stays open: that it is closed tells the process that nobody waits for it any more.
-        process.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
-        await process.stdin.drain()
-    answer, errors = await asyncio.gather(process.stdout.read(), process.stderr.read())
-    return answer, errors
+async def _answer(job: Job, local_dir: str | None, longest_seconds: float) -> Any:
+    said = answers(__name__, asdict(job), local_dir=local_dir, silent_seconds=longest_seconds)
+    async with aclosing(said) as given:
+        return await anext(given)
 
 
-def _decode(answer: Mapping[str, Any]) -> KeptUp | UpkeepFailed:
-    if "error" in answer:
-        return UpkeepFailed(str(answer["error"]))
-    cleaned = answer["cleaned"]
-    if "reason" in answer["checkpoint"]:
-        return KeptUp(LeftToOthers(**answer["checkpoint"]))
-    return KeptUp(Checkpointed(**answer["checkpoint"]), None if cleaned is None else LogCleaned(**cleaned))
-
-
-async def _do(job: Job) -> Mapping[str, Any]:
+async def _do(asked: Mapping[str, Any]) -> AsyncIterator[KeptUp | Mapping[str, str]]:
+    job = Job(**asked)
     store = open_store(job.location, job.store_options)
     clock, chance = SystemClock(), random.random
     table_format = open_format(job.table_format, store, clock=clock, new_id=_new_id, random=chance)
     if job.apart is not None:
-        return {"apart": await table_format.do_apart(job.apart)}
-    return asdict(await keep_up(LogCleaner(store, table_format, clock, _new_id, chance), clean=job.clean))
+        yield await table_format.do_apart(job.apart)
+        return
+    yield await keep_up(LogCleaner(store, table_format, clock, _new_id, chance), clean=job.clean)
 
 
 def _new_id() -> str:
@@ -128,23 +85,9 @@ def _new_id() -> str:
 
 
 def main() -> None:
-    job = Job(**json.loads(sys.stdin.readline()))
-    end_with_the_other()
-    alarm = threading.Timer(LONGEST_ALONE_SECONDS, os._exit, (1,))
-    alarm.daemon = True
-    alarm.start()
     with contextlib.suppress(OSError):
         os.nice(_NICE)
-    try:
-        answer = dict(asyncio.run(_do(job)))
-    except LakecommitError as error:
-        answer = {"error": str(error)}
-    except Exception:
-        answer = {"error": traceback.format_exc()[-SHOWN_OF_ERRORS:]}
-    sys.stdout.write(json.dumps(answer))
-    sys.stdout.flush()
-    # Threads of libraries are not waited for: all is done.
-    os._exit(0)
+    answer_the_other(_do)
 
 
 if __name__ == "__main__":

@@ -209,9 +209,11 @@ class Committers:
                     QueryId(request.query), _reports(request), schema=request.schema, settings=settings, txn=txn
                 )
                 return Answer(version=version)
-            case Verb.ABORT_BATCH | Verb.SETTINGS | Verb.FIGURES:
+            case Verb.ABORT_BATCH:
                 await committer.abort_batch(QueryId(request.query), _reports(request))
                 return Answer()
+            case Verb.SETTINGS | Verb.FIGURES:
+                raise AssertionError(f"{request.verb} needs no committer: it is answered before one is opened")
 
     def _end_late(self, committer: ServedTable) -> None:
         """A request that is answered after its run has ended, or names a query that has, has it remembered again."""

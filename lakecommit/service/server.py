@@ -27,6 +27,7 @@ from typing import Any, Protocol, TypeVar
 
 from lakecommit.commands import command
 from lakecommit.committing.table import LONGEST_START_MS
+from lakecommit.concurrency.loops import LoopThread
 from lakecommit.errors import CommitFailed, LakecommitError, StillPending
 from lakecommit.listening.api import CommitListener
 from lakecommit.model import QueryId
@@ -46,6 +47,7 @@ LAST_DRAIN_SECONDS = 10.0
 LAST_LISTEN_SECONDS = 5.0
 LAST_TIDY_SECONDS = 5.0
 LAST_UPKEEP_SECONDS = 10.0
+LAST_LOOP_SECONDS = 5.0
 # Longer than the committer itself waits, which it does where it has decided and the table is slow.
 LONGEST_RESUME_SECONDS = LONGEST_START_MS / 1000 + 5
 MAX_CONNECTIONS = 64
@@ -82,10 +84,8 @@ class CommitterService:
         self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._closed = False
         self._closing = threading.Lock()
-        self._loop = asyncio.new_event_loop()
-        self._loop_thread = threading.Thread(target=self._loop.run_forever, name="lakecommit-committer", daemon=True)
-        self._loop_thread.start()
-        self._tidying = asyncio.run_coroutine_threadsafe(self._tidy_always(), self._loop)
+        self._loop = LoopThread("lakecommit-committer")
+        self._tidying = self._loop.begin(self._tidy_always())
         self._accept_thread = threading.Thread(target=self._accept, name="lakecommit-accept", daemon=True)
         self._accept_thread.start()
 
@@ -93,7 +93,7 @@ class CommitterService:
         """A run of a query begins. Never waits, and does nothing once the service is closed."""
         with self._closing:
             if not self._closed:
-                self._loop.call_soon_threadsafe(self._committers.begin_run, query)
+                self._loop.soon(self._committers.begin_run, query)
 
     def resume(self, restart: Restart) -> bool:
         """Has what earlier runs of a query left committed; whether Spark need not repeat the epoch that it would.
@@ -113,7 +113,7 @@ class CommitterService:
         with self._closing:
             if self._closed:
                 return False
-            resuming = asyncio.run_coroutine_threadsafe(resumed(), self._loop)
+            resuming = self._loop.begin(resumed())
         try:
             return restart.repeated is not None and resuming.result(LONGEST_RESUME_SECONDS)
         except (FutureTimeoutError, CancelledError):
@@ -123,13 +123,13 @@ class CommitterService:
         """A run of a query has ended; what is pending of it is committed. Never waits, as above."""
         with self._closing:
             if not self._closed:
-                self._loop.call_soon_threadsafe(self._committers.end_run, query)
+                self._loop.soon(self._committers.end_run, query)
 
     def listen(self, listeners: Sequence[CommitListener]) -> None:
         """Has listeners, which were checked, told of snapshots from now on. Never waits, as above."""
         with self._closing:
             if not self._closed:
-                self._loop.call_soon_threadsafe(self._committers.listen, listeners)
+                self._loop.soon(self._committers.listen, listeners)
 
     def drain(self, timeout: float) -> None:
         """Has everything that is pending committed and waits for it, at most `timeout` seconds.
@@ -179,7 +179,7 @@ class CommitterService:
             if self._closed:
                 work.close()
                 raise Unreachable("the committer has ended")
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            future = self._loop.begin(work)
         return future.result()
 
     def close(self) -> None:
@@ -203,10 +203,10 @@ class CommitterService:
                 (self._say_what_is_left, LAST_TIDY_SECONDS),
             ):
                 with contextlib.suppress(FutureTimeoutError, CancelledError, LakecommitError):
-                    asyncio.run_coroutine_threadsafe(work(), self._loop).result(seconds)
+                    self._loop.begin(work()).result(seconds)
         finally:
-            asyncio.run_coroutine_threadsafe(_end(), self._loop)
-            self._loop_thread.join(timeout=5)
+            # The next run goes on from the store.
+            self._loop.close(LAST_LOOP_SECONDS)
             shutil.rmtree(self.directory, ignore_errors=True)
 
     async def _say_what_is_left(self) -> None:
@@ -347,16 +347,6 @@ def _pending_of(committers: Committers) -> list[tuple[str, str, QueryId]]:
     ]
     unsure = committers.unsure
     return known + [(f"epochs of query {query} may be pending in {place}", place, query) for place, query in unsure]
-
-
-async def _end() -> None:
-    """Gives up what is under way, so that nobody waits for it for ever: the next run goes on from the store."""
-    loop = asyncio.get_running_loop()
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    loop.call_soon(loop.stop)
 
 
 def _short_directory() -> str | None:

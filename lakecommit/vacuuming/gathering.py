@@ -14,10 +14,8 @@ from typing import Protocol
 from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.errors import UnsupportedTable
 from lakecommit.formats.vacuuming import Kind, LogToVacuum, Named, Vacuum
-from lakecommit.model import Attempt
-from lakecommit.state import layout
-from lakecommit.state.stored import checked_manifest
-from lakecommit.storage.base import Found, Get, List
+from lakecommit.state.stored import NamedManifest, checked_manifest, list_of_all_queries
+from lakecommit.storage.base import Found, Get, List, ObjectInfo
 from lakecommit.vacuuming.candidates import Candidates
 from lakecommit.vacuuming.progress import Progress
 from lakecommit.vacuuming.sparing import is_spared
@@ -62,22 +60,19 @@ async def gather_staged(store: ListedStore, candidates: Candidates, progress: Pr
     look like nobody's.
     """
 
-    async def staged(found: tuple[str, Attempt, int]) -> list[str]:
-        path, attempt, number = found
-        answer = await store.get(path)
+    async def staged(named: NamedManifest) -> list[str]:
+        answer = await store.get(named.path)
         # It is gone with its files, or committed.
-        manifest = checked_manifest(answer.body, attempt, number) if isinstance(answer, Found) else None
+        manifest = checked_manifest(answer.body, named.attempt, named.number) if isinstance(answer, Found) else None
         return [] if manifest is None else [file.path for file in manifest.files]
 
     progress.begin("reading manifests", None)
-    async for page in store.list(layout.queries_prefix()):
-        manifests = []
-        for info in page:
-            if parsed := layout.parse_manifest_path(info.path):
-                manifests.append((info.path, *parsed))
-            elif "/writers/" in info.path:
+    async for page in list_of_all_queries(store):
+        manifests = [each for each in page if isinstance(each, NamedManifest)]
+        for each in page:
+            if isinstance(each, ObjectInfo) and "/writers/" in each.path:
                 raise UnsupportedTable(
-                    f"{info.path} is no manifest that this release understands: a newer lakecommit may name files in "
+                    f"{each.path} is no manifest that this release understands: a newer lakecommit may name files in "
                     "it, so that nothing is deleted. Use the release that put it there, or delete it if nobody did"
                 )
         for paths in await in_parallel(staged, manifests):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from lakecommit.errors import StoreError, UnsupportedTable
+from lakecommit.errors import UnsupportedTable
 from lakecommit.state.lease_layout import (
     CLOCK,
     CUTS,
@@ -18,6 +18,7 @@ from lakecommit.state.lease_layout import (
     swept_path,
 )
 from lakecommit.storage.base import Delete, List, ObjectInfo, Put
+from lakecommit.storage.deleting import delete_confirmed
 from lakecommit.vacuuming.asked import DAY_MS
 
 # A vacuum whose intent goes is fenced, and goes on as another run: no matter how long it sleeps.
@@ -77,9 +78,7 @@ async def note_swept(store: SweptStore, found: Stored, version: int) -> None:
     if version > found.swept:
         await store.put(swept_path(version), b"{}")
     newest = max(version, found.swept)
-    going = [*(swept_path(mark) for mark in found.marks if mark < newest), *found.litter]
-    if going and (left := await store.delete(going)):
-        raise StoreError(f"it is not known whether {left[0]} was deleted; run it again once the store answers")
+    await delete_confirmed(store, [*(swept_path(mark) for mark in found.marks if mark < newest), *found.litter])
 
 
 def _is_litter(info: ObjectInfo, now_ms: int) -> bool:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from lakecommit.clock import Clock
+from lakecommit.concurrency.loops import LoopThread
 from lakecommit.formats.plan import WritePlan
 from lakecommit.model import Attempt, Report
 from lakecommit.state.layout import data_file_name
@@ -20,8 +18,6 @@ from lakecommit.writing.settings import WriterSettings
 from lakecommit.writing.uploads import Uploads, UploadStore
 
 __all__ = ["WriterSettings", "write_attempt", "write_attempt_on_loop"]
-
-T = TypeVar("T")
 
 
 def write_attempt(
@@ -39,14 +35,16 @@ def write_attempt(
     under way any more, and what was uploaded is named by durable manifests.
     """
     uploads = Uploads(attempt, plan, settings, store, clock)
-    with _loop_thread() as run:
-        try:
-            for file in encode(batches, plan, settings, partial(data_file_name, attempt)):
-                run(uploads.add(file))
-            return Report(attempt, manifests=run(uploads.finish()))
-        except BaseException:
-            run(uploads.give_up())
-            raise
+    loop = LoopThread("lakecommit-uploads")
+    try:
+        for file in encode(batches, plan, settings, partial(data_file_name, attempt)):
+            loop.run(uploads.add(file))
+        return Report(attempt, manifests=loop.run(uploads.finish()))
+    except BaseException:
+        loop.run(uploads.give_up())
+        raise
+    finally:
+        loop.close()
 
 
 async def write_attempt_on_loop(
@@ -72,25 +70,3 @@ async def write_attempt_on_loop(
     except BaseException:
         await uploads.give_up()
         raise
-
-
-class _Run(Protocol):
-    def __call__(self, coroutine: Coroutine[Any, Any, T]) -> T: ...
-
-
-@contextmanager
-def _loop_thread() -> Iterator[_Run]:
-    """An event loop in a thread of its own; gives a function that runs a coroutine there and waits for its result."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="lakecommit-uploads", daemon=True)
-    thread.start()
-
-    def run(coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
-
-    try:
-        yield run
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()

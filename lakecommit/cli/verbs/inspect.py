@@ -24,7 +24,8 @@ from lakecommit.state import layout
 from lakecommit.state.codec import decode_any, digest_of
 from lakecommit.state.container import MAX_OBJECT_BYTES
 from lakecommit.state.layout import ROOT
-from lakecommit.storage.base import Found, Store
+from lakecommit.state.stored import NamedManifest, NamedSeal, list_of_all_queries
+from lakecommit.storage.base import Found, ObjectInfo, Store
 from lakecommit.storage.location import open_store
 from lakecommit.watermark import as_text
 
@@ -189,8 +190,8 @@ async def list_records(store: Store) -> RecordsOutput | None:
     Cost: listing up to `MAX_RECORDS` objects of the writers' state, and the log; without any, opening the table.
     """
     records: list[Record] = []
-    async for page in store.list(layout.queries_prefix()):
-        records += [record for info in page if (record := _record(info.path))]
+    async for page in list_of_all_queries(store):
+        records += [_record(named) for named in page if not isinstance(named, ObjectInfo)]
         if len(records) > MAX_RECORDS:
             break
     table_format = await table_at(store, SystemClock())
@@ -200,12 +201,10 @@ async def list_records(store: Store) -> RecordsOutput | None:
     return RecordsOutput(store.location, tuple(records[:MAX_RECORDS]), len(records) > MAX_RECORDS, log)
 
 
-def _record(path: str) -> Record | None:
-    if sealed := layout.parse_seal_path(path):
-        return Record("seal", sealed[0], sealed[1], path)
-    if named := layout.parse_manifest_path(path):
-        return Record("manifest", named[0].query, named[0].epoch, path)
-    return None
+def _record(named: NamedManifest | NamedSeal) -> Record:
+    if isinstance(named, NamedSeal):
+        return Record("seal", named.query, named.epoch, named.path)
+    return Record("manifest", named.attempt.query, named.attempt.epoch, named.path)
 
 
 async def read_record(store: Store, key: str, location: str) -> ManifestOutput | SealOutput:

@@ -19,12 +19,13 @@ from lakecommit.cli.output import duration, second, show, size, table, text, tim
 from lakecommit.cli.tables import table_at
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.concurrency.parallel import in_parallel
-from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput, LocalDiskFailed, StoreError
+from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput, LocalDiskFailed
 from lakecommit.formats.registry import NAMES, has_log
 from lakecommit.leases.held import Held, HeldLease, Standing, held
 from lakecommit.leases.who import this_process, who_of
 from lakecommit.state.lease_layout import LEASES
 from lakecommit.storage.base import Found, Store
+from lakecommit.storage.deleting import delete_confirmed
 from lakecommit.storage.location import open_store
 from lakecommit.vacuuming.asked import Asked
 from lakecommit.vacuuming.candidates import Group
@@ -134,8 +135,7 @@ async def leases(store: Store, clock: Clock, *, release: str | None = None, appl
     holders, released = await _holders(store, found.leases), None
     if asked is not None and apply:
         paths = [each.name.path for each in asked.objects]
-        if left := await store.delete(paths):
-            raise StoreError(f"it is not known whether {left[0]} was deleted; run it again once the store answers")
+        await delete_confirmed(store, paths)
         released = len(paths)
     return LeasesOutput(store.location, found, clock.wall_ms(), holders, keeps, unknown, release, released)
 

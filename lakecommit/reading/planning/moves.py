@@ -17,12 +17,16 @@ Events move it by the table `TRANSITIONS`, which answers with what is to be done
 
     event         new            snapshot                        log              lost     stopped
     Asked         TakeLease      OpenPlan, if it is needed       -                fails    illegal
+    Chosen        known          illegal                         illegal          illegal  illegal
     Took          snapshot/log   illegal                         illegal          illegal  illegal
     Opened        illegal        the plan is open                illegal          illegal  illegal
+    Doubted       illegal        TakeAgain                       illegal          illegal  illegal
     Given         illegal        known to be planned             the same         illegal  illegal
     Acknowledged  -              log with ClosePlan, MoveOn      MoveOn           -        -
     Lost          lost           lost with ClosePlan             lost             -        -
     Stopped       stopped        stopped with ClosePlan          stopped          stopped  -
+
+What is lost if a file goes follows from the same: `wants`.
 """
 
 from __future__ import annotations
@@ -49,7 +53,10 @@ class Standing(Enum):
 class Planning:
     """`keeps` is the version that the lease is for, or will be with its next renewal. `plan` is the open one, and
     `last` its last split; up to `behind` its splits are acknowledged. `given` is the furthest offset that this planner
-    has planned or was asked for."""
+    has planned or was asked for.
+
+    As long as it is new: `goes_on` says that it goes on with the lease of an earlier run; else `first` is the version
+    whose changes it reads first, None for a snapshot, or if that is not known yet."""
 
     standing: Standing = Standing.NEW
     lease: str = ""
@@ -59,6 +66,8 @@ class Planning:
     behind: str = ""
     given: tuple[int, int, str] | None = None
     failure: LakecommitError | None = None
+    goes_on: bool = False
+    first: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,13 @@ class Asked:
 
     start: StreamOffset
     end: Offset | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A new stream reads the log from version `first` on; a snapshot and what follows it where that is None."""
+
+    first: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +99,12 @@ class Took:
 class Opened:
     plan: PlanName
     last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """When the lease was taken, files were gone of which only the plan, which is open now, can say whether they are
+    wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +163,23 @@ class MoveOn:
     version: int
 
 
-Effect = TakeLease | OpenPlan | ClosePlan | MoveOn
+@dataclass(frozen=True, slots=True)
+class TakeAgain:
+    """The lease is to be taken once more for `version`: the plan says now what is wanted."""
+
+    version: int
+
+
+class Wants(Enum):
+    """Whether a file that a version removed is still to be read."""
+
+    YES = "yes"
+    NO = "no"
+    AS_PLANNED = "if its splits are neither read nor acknowledged"
+    IN_DOUBT = "only the plan could say, and it is not open yet"
+
+
+Effect = TakeLease | OpenPlan | ClosePlan | MoveOn | TakeAgain
 Moved = tuple[Planning, tuple[Effect, ...]]
 
 
@@ -149,6 +187,24 @@ def after(planning: Planning, event: Any) -> Moved:
     """The planner after `event`, and what is to be done. Raises `IllegalEvent`, and changes nothing, where that cannot
     happen, and what the planner has failed with, where it is asked for more."""
     return TRANSITIONS[type(event)](planning, event)
+
+
+def wants(planning: Planning, new: bool | None) -> Wants:
+    """What is wanted of a file that is gone: what later versions added, and what of the snapshot is not read yet.
+
+    `new` is what the version said that added it after the one of the lease: whether its rows are new; None where it was
+    there before.
+    """
+    is_new = planning.standing is Standing.NEW and not planning.goes_on
+    if is_new and planning.first is None:
+        return Wants.YES
+    if new is not None:
+        return Wants.YES if new else Wants.NO
+    if is_new:
+        return Wants.YES if planning.first == 0 else Wants.NO
+    if planning.standing is Standing.LOG:
+        return Wants.NO
+    return Wants.IN_DOUBT if planning.plan is None else Wants.AS_PLANNED
 
 
 def position(offset: StreamOffset) -> tuple[int, int, str]:
@@ -175,10 +231,10 @@ def _asked(planning: Planning, event: Asked) -> Moved:
         raise IllegalEvent("a stream that has stopped plans nothing")
     if standing is Standing.NEW:
         if isinstance(known, Begin):
-            return planning, (TakeLease(),)
+            return Planning(), (TakeLease(),)
         start = event.start
         read = start.at.after if isinstance(start, Offset) and start.phase is Phase.SNAPSHOT else ""
-        return planning, (TakeLease(known.lease, kept_from(start, known), known.phase, read),)
+        return Planning(goes_on=True), (TakeLease(known.lease, kept_from(start, known), known.phase, read),)
     if isinstance(known, Offset) and known.lease != planning.lease:
         raise ContradictoryState(
             f"the query has offsets of lease {known.lease}, and its planner holds {planning.lease}; its checkpoint was "
@@ -202,6 +258,13 @@ def _needs_plan(known: StreamOffset) -> bool:
     return isinstance(known, Begin) or known.phase is Phase.SNAPSHOT
 
 
+def _chosen(planning: Planning, event: Chosen) -> Moved:
+    _require(planning, event, Standing.NEW)
+    if planning.goes_on:
+        raise IllegalEvent("a stream that goes on has begun before")
+    return replace(planning, first=event.first), ()
+
+
 def _took(planning: Planning, event: Took) -> Moved:
     _require(planning, event, Standing.NEW)
     standing = Standing.SNAPSHOT if event.phase is Phase.SNAPSHOT else Standing.LOG
@@ -213,6 +276,13 @@ def _opened(planning: Planning, event: Opened) -> Moved:
     if planning.plan is not None:
         raise IllegalEvent("a plan is open already")
     return replace(planning, plan=event.plan, last=event.last), ()
+
+
+def _doubted(planning: Planning, event: Doubted) -> Moved:
+    _require(planning, event, Standing.SNAPSHOT)
+    if planning.plan is None:
+        raise IllegalEvent("without a plan it stays in doubt what is wanted")
+    return planning, (TakeAgain(planning.keeps),)
 
 
 def _given(planning: Planning, event: Given) -> Moved:
@@ -269,8 +339,10 @@ def _require(planning: Planning, event: Any, *standings: Standing) -> None:
 
 TRANSITIONS: Mapping[type, Callable[[Planning, Any], Moved]] = {
     Asked: _asked,
+    Chosen: _chosen,
     Took: _took,
     Opened: _opened,
+    Doubted: _doubted,
     Given: _given,
     Acknowledged: _acknowledged,
     Lost: _lost,

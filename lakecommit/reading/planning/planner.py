@@ -90,10 +90,7 @@ class StreamPlanner:
         self._fresh: Offset | None = None
         self._idle_since_ms: int | None = None
         self._pinned: TableState | None = None
-        # Nobody has planned anything. Without a first version it starts with a snapshot, and every file is wanted.
-        self._is_new = True
-        self._first: int | None = None
-        # Whether files of the snapshot were removed of which nobody could tell yet whether they are wanted.
+        # Whether a lease was taken in doubt; set by its thread.
         self._doubted = False
         self._given: tuple[StreamOffset, Offset, Sequence[Rows]] | None = None
         self.figures = Figures()
@@ -197,7 +194,8 @@ class StreamPlanner:
         table, asked = self._pinned or await self._log.look(), 0
 
         async def chosen() -> int:
-            first = self._first = await first_version(self._settings.start, self._versions, table)
+            first = await first_version(self._settings.start, self._versions, table)
+            self._advance(moves.Chosen(first))
             problem = refusal(table, table.table_id, self._log.reading_of(table))
             if problem is not None:
                 raise problem
@@ -215,7 +213,7 @@ class StreamPlanner:
 
         with self._losing():
             self._held, version = await self._leases.begin(newest, self._wants)
-        self._is_new, first = False, self._first
+        first = self._now.first
         self._advance(moves.Took(self._held.id, version, Phase.SNAPSHOT if first is None else Phase.LOG))
         if first is not None:
             split_bytes = self._settings.cutting.split_bytes
@@ -230,7 +228,7 @@ class StreamPlanner:
         problem = refusal(table, known.table_id, self._log.reading_of(table))
         if isinstance(problem, TableMadeAnew):
             raise problem
-        self._is_new, version = False, effect.version
+        version = effect.version
         if effect.phase is Phase.LOG:
             version = await self._log.first_kept(version)
         with self._losing():
@@ -238,21 +236,14 @@ class StreamPlanner:
         self._advance(moves.Took(effect.lease, version, effect.phase, effect.behind))
 
     def _wants(self, gone: GoneFile, new: bool | None) -> bool:
-        """What later versions added, and what of the snapshot is neither read nor acknowledged. Asked while a lease is
-        taken, by its thread."""
-        if self._is_new and self._first is None:
-            return True
-        if new is not None:
-            return new
-        if self._is_new:
-            return self._first == 0
-        if self._now.standing is moves.Standing.LOG:
-            return False
-        if self._plan is None:
-            # The lease comes before the plan, and with the plan it is taken again.
-            self._doubted = True
-            return False
-        return self._plan.reads_after(self._now.behind, gone.path)
+        """Asked while a lease is taken, by its thread."""
+        now, plan = self._now, self._plan
+        answer = moves.wants(now, new)
+        if answer is moves.Wants.AS_PLANNED and plan is not None:
+            return plan.reads_after(now.behind, gone.path)
+        # The lease comes before the plan, and with the plan it is taken again.
+        self._doubted = self._doubted or answer is moves.Wants.IN_DOUBT
+        return answer is moves.Wants.YES
 
     async def _open(self, written: PlanName | None) -> None:
         """The plan of the leased version, which is `written` where the query has begun to read it."""
@@ -281,9 +272,8 @@ class StreamPlanner:
             raise
         self._plan = plan
         self._advance(moves.Opened(plan.name, plan.last))
-        if self._doubted and self._held is not None:
-            with self._losing():
-                self._held.take(version)
+        if self._doubted:
+            self._advance(moves.Doubted())
             self._doubted = False
         if written is None:
             lease = self._now.lease
@@ -325,6 +315,9 @@ class StreamPlanner:
                 self._close(effect)
             elif isinstance(effect, moves.MoveOn) and self._held is not None:
                 self._held.move_on(effect.version)
+            elif isinstance(effect, moves.TakeAgain) and self._held is not None:
+                with self._losing():
+                    self._held.take(effect.version)
         return tuple(each for each in effects if isinstance(each, moves.TakeLease | moves.OpenPlan))
 
     def _close(self, effect: moves.ClosePlan) -> None:

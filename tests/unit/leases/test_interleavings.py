@@ -109,13 +109,13 @@ def _one_object(patch: pytest.MonkeyPatch) -> None:
 
 def _cuts_are_let_stand(patch: pytest.MonkeyPatch) -> None:
     """A fenced run leaves its cut."""
-    real = cutting._delete
+    real = cutting.delete_confirmed
 
     async def delete(store: Any, paths: list[str]) -> None:
         if not all("/cuts/" in path for path in paths):
             await real(store, paths)
 
-    patch.setattr(cutting, "_delete", delete)
+    patch.setattr(cutting, "delete_confirmed", delete)
 
 
 def _same_run(patch: pytest.MonkeyPatch) -> None:

@@ -239,11 +239,12 @@ def test_partition_values_that_no_path_has_are_refused(tmp_path):
 
 
 def test_files_of_a_table_that_was_cloned_without_them(delta):
-    for number, path in enumerate(["s3a://other/a%20b/1.parquet", "file:///data/a%2520b/2.parquet"]):
+    logged = ["s3a://other/a%20b/1.parquet", "file:///data/a%2520b/2.parquet", "/abs/x%20y.parquet"]
+    for number, path in enumerate(logged):
         add = {"path": path, "partitionValues": {}, "size": 9, "modificationTime": 1, "dataChange": True}
         put_version(delta, 2 + number, {"add": add})
     found = lakecommit.files(delta.location)
-    assert {"s3://other/a b/1.parquet", "/data/a%20b/2.parquet"} < set(found)
+    assert {"s3://other/a b/1.parquet", "/data/a%20b/2.parquet", "/abs/x y.parquet"} < set(found)
 
 
 @pytest.mark.parametrize(

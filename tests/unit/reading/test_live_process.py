@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from lakecommit.concurrency import apart
 from lakecommit.errors import InvalidInput, StoreError, TableMadeAnew
 from lakecommit.formats.base import TableState
 from lakecommit.formats.reading import ReadFile
-from lakecommit.reading.planning import live_process
 from lakecommit.reading.planning.live_process import Job, files_apart
 from tests.interop.appending import delta_at
 from tests.lake import SCHEMA
@@ -70,6 +70,15 @@ async def test_one_that_dies_is_never_taken_for_an_end(
         await all_of(Job(str(tmp_path), "delta", "id", 1))
 
 
+async def test_one_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pids = instead_of_it(monkeypatch, "import time; time.sleep(3600)")
+    async with aclosing(files_apart(Job(str(tmp_path), "delta", "id", 1), silent_seconds=0.2)) as pages:
+        with pytest.raises(StoreError, match="said nothing for longer than"):
+            await anext(pages)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
 async def test_it_is_gone_once_nobody_wants_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = "import pickle, sys, time; body = pickle.dumps([]); out = sys.stdout.buffer; "
     page += "out.write(len(body).to_bytes(8, 'big') + body); out.flush(); time.sleep(3600)"
@@ -90,5 +99,5 @@ def instead_of_it(monkeypatch: pytest.MonkeyPatch, code: str) -> list[int]:
         pids.append(process.pid)
         return process
 
-    monkeypatch.setattr(live_process, "started", other)
+    monkeypatch.setattr(apart, "_started", other)
     return pids

@@ -12,7 +12,9 @@ from lakecommit.reading.planning.moves import (
     TRANSITIONS,
     Acknowledged,
     Asked,
+    Chosen,
     ClosePlan,
+    Doubted,
     Given,
     Lost,
     MoveOn,
@@ -21,9 +23,12 @@ from lakecommit.reading.planning.moves import (
     Planning,
     Standing,
     Stopped,
+    TakeAgain,
     TakeLease,
     Took,
+    Wants,
     after,
+    wants,
 )
 from lakecommit.reading.planning.offsets import BEGIN, NO_VERSION, At, Offset, Phase, PlanName
 from tests.unit.reading.test_offsets import LEASE
@@ -44,16 +49,17 @@ def in_log(version: int, lease: str = LEASE) -> Offset:
 
 
 NEW = Planning()
+GOES_ON = Planning(goes_on=True)
 TAKEN = Planning(Standing.SNAPSHOT, LEASE, 5)
 OPEN = Planning(Standing.SNAPSHOT, LEASE, 5, PLAN, split_id(9), given=(1, NO_VERSION, split_id(9)))
 IN_LOG = Planning(Standing.LOG, LEASE, 5, given=(2, 8, ""))
 LOST = Planning(Standing.LOST, LEASE, 5, failure=LeaseLost("lost"))
 STOPPED = Planning(Standing.STOPPED, LEASE, 5)
-ALL = (NEW, TAKEN, OPEN, IN_LOG, LOST, STOPPED)
+ALL = (NEW, GOES_ON, TAKEN, OPEN, IN_LOG, LOST, STOPPED)
 
 
 def test_every_event_is_in_the_table():
-    assert set(TRANSITIONS) == {Asked, Took, Opened, Given, Acknowledged, Lost, Stopped}
+    assert set(TRANSITIONS) == {Asked, Chosen, Took, Opened, Doubted, Given, Acknowledged, Lost, Stopped}
 
 
 def test_the_lease_comes_first_then_the_plan():
@@ -100,7 +106,10 @@ def test_what_has_failed_stays_so_and_what_has_stopped_is_asked_nothing():
 @pytest.mark.parametrize(
     "event, allowed",
     [
-        (Took(LEASE, 5, Phase.LOG), {NEW}),
+        (Chosen(None), {NEW}),
+        (Chosen(7), {NEW}),
+        (Took(LEASE, 5, Phase.LOG), {NEW, GOES_ON}),
+        (Doubted(), {OPEN}),
         (Opened(PLAN, split_id(9)), {TAKEN}),
         (Given(in_snapshot(3)), {OPEN}),
         (Given(in_log(6)), {TAKEN, OPEN, IN_LOG}),
@@ -114,6 +123,39 @@ def test_what_cannot_happen_changes_nothing(event: object, allowed: set[Planning
         else:
             with pytest.raises(IllegalEvent):
                 after(planning, event)
+
+
+def test_what_was_in_doubt_is_asked_once_more_when_the_plan_is_open():
+    assert after(OPEN, Doubted()) == (OPEN, (TakeAgain(5),))
+
+
+THERE, ADDED, REWRITTEN = None, True, False
+
+
+@pytest.mark.parametrize(
+    "planning, expected",
+    [
+        # Where a stream starts is not known yet, or it starts with all that is in the table.
+        (NEW, (Wants.YES, Wants.YES, Wants.YES)),
+        (after(NEW, Chosen(None))[0], (Wants.YES, Wants.YES, Wants.YES)),
+        # The lease of one that reads all changes is for version 0, whose own files are the first of them.
+        (after(NEW, Chosen(0))[0], (Wants.YES, Wants.YES, Wants.NO)),
+        (after(NEW, Chosen(7))[0], (Wants.NO, Wants.YES, Wants.NO)),
+        (GOES_ON, (Wants.IN_DOUBT, Wants.YES, Wants.NO)),
+        (TAKEN, (Wants.IN_DOUBT, Wants.YES, Wants.NO)),
+        (OPEN, (Wants.AS_PLANNED, Wants.YES, Wants.NO)),
+        (IN_LOG, (Wants.NO, Wants.YES, Wants.NO)),
+    ],
+)
+def test_what_a_reader_loses_if_a_file_goes(planning: Planning, expected: tuple[Wants, Wants, Wants]):
+    assert tuple(wants(planning, new) for new in (THERE, ADDED, REWRITTEN)) == expected
+
+
+def test_a_stream_that_goes_on_with_a_lease_knows_it_before_it_has_it():
+    assert after(NEW, Asked(BEGIN))[0] == NEW
+    assert after(NEW, Asked(in_snapshot(3)))[0] == GOES_ON
+    assert after(GOES_ON, Asked(BEGIN))[0] == NEW
+    assert after(GOES_ON, Took(LEASE, 5, Phase.SNAPSHOT))[0] == TAKEN
 
 
 def fields(planning: Planning) -> dict[str, object]:

@@ -147,6 +147,7 @@ import sys, threading, time
 from lakecommit.releasing import upkeep_process
 async def forever(job):
     time.sleep(3600)
+    yield
 upkeep_process._do = forever
 upkeep_process.main()
 """

@@ -25,7 +25,8 @@ from lakecommit.formats.registry import format_named
 from lakecommit.formats.table_format import TableFormat
 from lakecommit.model import QueryId, is_batch
 from lakecommit.releasing.whole_table import DEAD_AFTER_MS
-from lakecommit.state.layout import ROOT, parse_manifest_path
+from lakecommit.state.layout import ROOT
+from lakecommit.state.stored import NamedManifest, list_of_all_queries
 from lakecommit.storage.base import AlreadyThere, Create, Created, CreateOutcome, Delete, Store
 from lakecommit.storage.location import open_store
 
@@ -94,13 +95,12 @@ async def cleaned_up(store: Store, now_ms: int) -> Check:
     """
     name, old = "clean-up", Counter[tuple[str, int]]()
     newest: dict[str, int] = {}
-    async for page in store.list(f"{ROOT}/users"):
-        for info in page:
-            parsed = parse_manifest_path(info.path)
-            if parsed is not None:
-                query, epoch = str(parsed[0].query), int(parsed[0].epoch)
+    async for page in list_of_all_queries(store):
+        for named in page:
+            if isinstance(named, NamedManifest):
+                query, epoch = str(named.attempt.query), int(named.attempt.epoch)
                 newest[query] = max(epoch, newest.get(query, epoch))
-                old[query, epoch] += now_ms - info.modified_ms > DEAD_AFTER_MS
+                old[query, epoch] += now_ms - named.modified_ms > DEAD_AFTER_MS
     # A batch write has one epoch, which goes once it is committed or dead.
     left = {
         key: count for key, count in old.items() if count and (is_batch(QueryId(key[0])) or key[1] < newest[key[0]])

@@ -7,7 +7,8 @@ the columns of the other actions are fetched.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -33,15 +34,32 @@ class CheckpointUnreadableError(Exception):
     """The checkpoint is damaged, gone or incomplete; an older one, or the log from its start, may do."""
 
 
-async def read_checkpoint(store: CheckpointStore, checkpoint: CheckpointFiles) -> Actions:
-    """All actions of the checkpoint but those of data files. Raises `CheckpointUnreadableError`."""
-    return (await read_with_actions(store, checkpoint))[0]
+@dataclass(frozen=True, slots=True)
+class ReadCheckpoint:
+    """All actions of the checkpoint but those of data files. `spelled` has each as the checkpoint does: what nobody
+    here needs must survive, too."""
+
+    files: CheckpointFiles
+    actions: Actions
+    spelled: Sequence[Mapping[str, Any]]
+
+    @property
+    def version(self) -> int:
+        return self.files.version
 
 
-async def read_with_actions(
-    store: CheckpointStore, checkpoint: CheckpointFiles
-) -> tuple[Actions, Sequence[Mapping[str, Any]]]:
-    """The same, and each of these actions as the checkpoint spells it: what nobody here needs must survive, too."""
+async def first_readable(store: CheckpointStore, checkpoints: Iterable[CheckpointFiles]) -> ReadCheckpoint | None:
+    """The first of them that can be read; those after it are not asked for."""
+    for checkpoint in checkpoints:
+        try:
+            return await read_checkpoint(store, checkpoint)
+        except CheckpointUnreadableError:
+            continue
+    return None
+
+
+async def read_checkpoint(store: CheckpointStore, checkpoint: CheckpointFiles) -> ReadCheckpoint:
+    """Raises `CheckpointUnreadableError`."""
     try:
         parts = await asyncio.gather(*(_read_part(store, info) for info in checkpoint.files))
         actions = merge([collect(part) for part in parts])
@@ -51,7 +69,7 @@ async def read_with_actions(
         raise CheckpointUnreadableError(f"checkpoint {checkpoint.version} cannot be read: {error}") from error
     if actions.protocol is None or actions.metadata is None:
         raise CheckpointUnreadableError(f"checkpoint {checkpoint.version} has no protocol or no metadata")
-    return actions, [action for part in parts for action in part]
+    return ReadCheckpoint(checkpoint, actions, [action for part in parts for action in part])
 
 
 async def _read_part(store: CheckpointStore, info: ObjectInfo) -> Sequence[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -102,10 +102,8 @@ class CheckpointRows:
             answer = await self._store.get(path)
             if not isinstance(answer, Found):
                 raise ValueError(f"{path} is gone")
-            rows: Sequence[Any] = [json.loads(line) for line in answer.body.splitlines() if b'"sidecar"' in line]
-        else:
-            rows = await read_rows(self._store, path, size_bytes, {"sidecar": "path"})
-        return [sidecar_path(str(row["sidecar"]["path"])) for row in rows if row.get("sidecar")]
+            return sidecars_in(answer.body)
+        return _sidecars_of(await read_rows(self._store, path, size_bytes, {"sidecar": "path"}))
 
     async def _read_parquet(
         self, path: str, size_bytes: int, kinds: Collection[FileKind], fields: Collection[str] | None
@@ -160,6 +158,15 @@ class CheckpointRows:
         with local_disk():
             os.ftruncate(file.fileno(), size_bytes)
         await asyncio.gather(*(worker() for _ in range(min(PARALLEL_REQUESTS, len(pieces)))))
+
+
+def sidecars_in(body: bytes) -> list[str]:
+    """The paths of the sidecars that a checkpoint of lines names."""
+    return _sidecars_of(json.loads(line) for line in body.splitlines() if b'"sidecar"' in line)
+
+
+def _sidecars_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [sidecar_path(str(row["sidecar"]["path"])) for row in rows if row.get("sidecar")]
 
 
 def _columns(footer: pq.FileMetaData, kinds: Collection[FileKind], fields: Collection[str] | None) -> list[str]:

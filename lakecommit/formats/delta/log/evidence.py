@@ -5,8 +5,6 @@ Both read much of the log, so they are for what happens rarely: clean-up of what
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 import pyarrow as pa
@@ -14,10 +12,12 @@ import pyarrow as pa
 from lakecommit.errors import CorruptState
 from lakecommit.formats.delta.commit_info import keeps_mark, past_mark
 from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_checkpoint
+from lakecommit.formats.delta.log.checkpoint_rows import sidecars_in
+from lakecommit.formats.delta.log.commits import newest_first, read_commits
 from lakecommit.formats.delta.log.listing import LogStore, list_log, newest_commits
-from lakecommit.formats.delta.log.names import OWN_NAME, LogListing, commit_path, sidecar_path
+from lakecommit.formats.delta.log.names import OWN_NAME, LogListing, sidecar_path
 from lakecommit.formats.delta.log.ranged import column_values
-from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, parse_commit
+from lakecommit.formats.delta.log.reading import parse_commit
 from lakecommit.formats.evidence import LogAttempts
 from lakecommit.model import AttemptId
 from lakecommit.storage.base import Found
@@ -95,24 +95,20 @@ async def marks_after(store: LogStore, application_id: str, after: int) -> froze
     """
     listing = await newest_commits(store)
     seen: set[int] = set()
-    version = listing.commits[-1] if listing.commits else -1
-    while version >= 0:
-        numbers = range(version, max(-1, version - PARALLEL_COMMITS), -1)
-        answers = await asyncio.gather(*(store.get(commit_path(number)) for number in numbers))
-        for number, answer in zip(numbers, answers, strict=True):
-            if not isinstance(answer, Found):
-                return None
-            actions = parse_commit(number, answer.body)
-            if keeps_mark(actions.commit_info, application_id):
-                past = past_mark(actions.commit_info, application_id)
-                seen |= set() if past is None or past <= after else {past}
-                continue
-            mark = actions.txns.get(application_id)
-            if mark is not None and mark <= after:
-                return frozenset(seen)
-            if mark is not None:
-                seen.add(mark)
-        version -= len(numbers)
+    newest = listing.commits[-1] if listing.commits else -1
+    async for number, found in read_commits(store, newest_first(newest)):
+        if found is None:
+            return None
+        actions = parse_commit(number, found.body)
+        if keeps_mark(actions.commit_info, application_id):
+            past = past_mark(actions.commit_info, application_id)
+            seen |= set() if past is None or past <= after else {past}
+            continue
+        mark = actions.txns.get(application_id)
+        if mark is not None and mark <= after:
+            break
+        if mark is not None:
+            seen.add(mark)
     return frozenset(seen)
 
 
@@ -122,7 +118,7 @@ async def oldest_mark(store: LogStore, application_id: str) -> int | None:
     if not listing.checkpoints or listing.commits[:1] == (0,):
         return None
     try:
-        return (await read_checkpoint(store, listing.checkpoints[-1])).txns.get(application_id)
+        return (await read_checkpoint(store, listing.checkpoints[-1])).actions.txns.get(application_id)
     except CheckpointUnreadableError:
         return None
 
@@ -133,13 +129,10 @@ async def _named_in_commits(store: LogStore, listing: LogListing, first: int, pi
         raise _unreadable(store, f"the log has a hole between versions {first} and {versions[-1]}")
     # Versions that were added since the listing name no file that was not named by a manifest before.
     found: set[str] = set()
-    for at in range(0, len(versions), PARALLEL_COMMITS):
-        batch = versions[at : at + PARALLEL_COMMITS]
-        answers = await asyncio.gather(*(store.get(commit_path(version)) for version in batch))
-        for version, answer in zip(batch, answers, strict=True):
-            if not isinstance(answer, Found):
-                raise _unreadable(store, f"version {version} was listed and is missing")
-            found |= _own_names(answer.body, pick)
+    async for version, commit in read_commits(store, versions):
+        if commit is None:
+            raise _unreadable(store, f"version {version} was listed and is missing")
+        found |= _own_names(commit.body, pick)
     return found
 
 
@@ -150,9 +143,7 @@ async def _named_in_checkpoint(store: LogStore, path: str, size_bytes: int, pick
         answer = await store.get(path)
         if not isinstance(answer, Found):
             raise _unreadable(store, f"{path} was listed and is missing")
-        actions = (json.loads(line) for line in answer.body.splitlines() if b'"sidecar"' in line)
-        sidecars = [str(action["sidecar"]["path"]) for action in actions if action.get("sidecar")]
-        return _own_names(answer.body, pick) | await _named_in_sidecars(store, sidecars, pick)
+        return _own_names(answer.body, pick) | await _named_in_sidecars(store, sidecars_in(answer.body), pick)
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         raise _unreadable(store, f"{path} cannot be read ({type(error).__name__})") from error
 
@@ -162,16 +153,15 @@ async def _named_in_parquet(store: LogStore, path: str, size_bytes: int, pick: P
     sidecars: list[str] = []
     async for leaf, values in column_values(store, path, size_bytes, ("add.path", "remove.path", "sidecar.path")):
         if leaf == "sidecar.path":
-            sidecars += values
+            sidecars += map(sidecar_path, values)
         else:
             found |= pick(value.rpartition("/")[2] for value in values)
     return found | await _named_in_sidecars(store, sidecars, pick)
 
 
-async def _named_in_sidecars(store: LogStore, names: Sequence[str], pick: Pick) -> set[str]:
+async def _named_in_sidecars(store: LogStore, paths: Sequence[str], pick: Pick) -> set[str]:
     found: set[str] = set()
-    for name in names:
-        path = sidecar_path(name)
+    for path in paths:
         size_bytes = await store.size(path)
         if size_bytes is None:
             raise _unreadable(store, f"{path} is missing")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from lakecommit.formats.delta.log.commits import newest_first, read_commits
 from lakecommit.formats.delta.log.listing import LogStore, newest_commits
-from lakecommit.formats.delta.log.names import commit_path
-from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, parse_commit
+from lakecommit.formats.delta.log.reading import parse_commit
 from lakecommit.formats.history import HistoryEntry
 from lakecommit.model import QueryId
-from lakecommit.storage.base import Found, Get
+from lakecommit.storage.base import Get
 
 # How many versions are searched for the name of a query.
 NAMES_SEARCHED = 20
@@ -25,41 +24,32 @@ async def history(store: LogStore, limit: int) -> list[HistoryEntry]:
     """The newest `limit` versions, newest first; fewer where the log was cleaned up. No table: an empty list."""
     listing = await newest_commits(store)
     entries: list[HistoryEntry] = []
-    version = listing.commits[-1] if listing.commits else -1
-    while version >= 0 and len(entries) < limit:
-        count = min(PARALLEL_COMMITS, limit - len(entries), version + 1)
-        batch = range(version, version - count, -1)
-        answers = await asyncio.gather(*(store.get(commit_path(number)) for number in batch))
-        for number, answer in zip(batch, answers, strict=True):
-            if not isinstance(answer, Found):
-                return entries
-            entries.append(_entry(number, parse_commit(number, answer.body).commit_info or {}))
-        version -= count
+    newest = listing.commits[-1] if listing.commits else -1
+    async for number, found in read_commits(store, newest_first(newest, limit)):
+        if found is None:
+            break
+        entries.append(_entry(number, parse_commit(number, found.body).commit_info or {}))
     return entries
 
 
 async def query_names(store: Get, newest: int, queries: Collection[QueryId]) -> dict[QueryId, str]:
     """The names that `queries` had when they were last committed, as far as the newest `NAMES_SEARCHED` versions tell.
 
-    Most queries are in the newest version or in one right before it, so the window of parallel requests grows.
+    Most queries are in the newest version or in one right before it.
     """
     names: dict[QueryId, str] = {}
     unknown = set(queries)
-    version, window, last = newest, 1, max(-1, newest - NAMES_SEARCHED)
-    while unknown and version > last:
-        batch = range(version, max(last, version - window), -1)
-        for number, answer in zip(
-            batch, await asyncio.gather(*(store.get(commit_path(n)) for n in batch)), strict=True
-        ):
-            if not isinstance(answer, Found):
-                return names
-            details = (parse_commit(number, answer.body).commit_info or {}).get("lakecommit") or {}
-            found, held = details.get("names"), details.get("epochs")
-            for query in unknown & set(held if isinstance(held, Mapping) else ()):
-                unknown.discard(query)
-                if isinstance(found, Mapping) and query in found:
-                    names[query] = str(found[query])
-        version, window = version - window, min(2 * window, PARALLEL_COMMITS)
+    async for number, commit in read_commits(store, newest_first(newest, NAMES_SEARCHED if unknown else 0), first=1):
+        if commit is None:
+            break
+        details = (parse_commit(number, commit.body).commit_info or {}).get("lakecommit") or {}
+        found, held = details.get("names"), details.get("epochs")
+        for query in unknown & set(held if isinstance(held, Mapping) else ()):
+            unknown.discard(query)
+            if isinstance(found, Mapping) and query in found:
+                names[query] = str(found[query])
+        if not unknown:
+            break
     return names
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from lakecommit.formats.delta.log.names import (
@@ -45,14 +46,17 @@ async def list_log_from(store: LogStore, version: int | None) -> LogListing:
 
 async def list_versioned(store: LogStore, version: int | None) -> list[ObjectInfo]:
     """The same as objects, in order: all whose names begin with a version."""
-    objects: list[ObjectInfo] = []
+    return [info async for page in versioned_pages(store, version) for info in page]
+
+
+async def versioned_pages(store: List, version: int | None) -> AsyncIterator[Sequence[ObjectInfo]]:
+    """The same page by page, for whoever may not want all of them."""
     async for page in store.list(LOG, start_after=None if version is None else before_version(version)):
-        objects.extend(info for info in page if is_versioned(info.path))
+        yield [info for info in page if is_versioned(info.path)]
         # After all versions come names with letters; there may be many of them (sidecars), so the listing ends there.
         # Before them come hidden files, such as the checksums that Hadoop keeps on local disk.
         if page and page[-1].path > f"{LOG}/:":
-            break
-    return objects
+            return
 
 
 async def hinted_version(store: Get) -> int | None:

@@ -11,19 +11,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lakecommit.errors import CorruptState
-from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_with_actions
+from lakecommit.formats.delta.log.checkpoint import first_readable
 from lakecommit.formats.delta.log.checkpoint_rows import BATCH_ROWS, CheckpointRows
+from lakecommit.formats.delta.log.commits import PARALLEL_COMMITS
 from lakecommit.formats.delta.log.file_actions import FileActions, FileKind, from_dicts, removed_after, together
 from lakecommit.formats.delta.log.listing import LogStore, list_log, newest_commits
 from lakecommit.formats.delta.log.names import LogListing
 from lakecommit.formats.delta.log.other_actions import OtherActions
 from lakecommit.formats.delta.log.pieces import Piece, pieces_backwards
-from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS
 from lakecommit.storage.base import Found, ObjectInfo
 from lakecommit.storage.memory import give_back
 
@@ -245,20 +246,17 @@ class CheckpointBase:
 
 
 async def _arranged(store: LogStore, listing: LogListing, version: int, local_dir: str | None) -> LogAt | None:
-    for checkpoint in listing.checkpoints:
-        if checkpoint.version > version:
-            continue
-        tail = _tail(listing, checkpoint.version, version)
-        if tail is None:
-            return None
-        try:
-            _, others = await read_with_actions(store, checkpoint)
-        except CheckpointUnreadableError:
-            continue
-        base = CheckpointBase(others, CheckpointRows(store, checkpoint, local_dir))
-        return LogAt(version, checkpoint.version, base, tail)
-    tail = _tail(listing, -1, version)
-    return None if tail is None else LogAt(version, -1, _Beginning(), tail)
+    listing = listing.up_to(version)
+    # Where a version is missing after one of them, it is missing after those before that one, too.
+    usable = takewhile(lambda each: _tail(listing, each.version, version) is not None, listing.checkpoints)
+    found = await first_readable(store, usable)
+    tail = _tail(listing, -1 if found is None else found.version, version)
+    if tail is None:
+        return None
+    if found is None:
+        return LogAt(version, -1, _Beginning(), tail)
+    base = CheckpointBase(found.spelled, CheckpointRows(store, found.files, local_dir))
+    return LogAt(version, found.version, base, tail)
 
 
 def _tail(listing: LogListing, after: int, version: int) -> tuple[ObjectInfo, ...] | None:

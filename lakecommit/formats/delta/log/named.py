@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from lakecommit.formats.delta.log.file_actions import FileActions, FileKind, key_of, key_of_action, vector_id
 from lakecommit.formats.delta.read.vectors import vector_path
-from lakecommit.formats.uris import path_of_uri
+from lakecommit.formats.uris import is_elsewhere, path_of_uri
 from lakecommit.formats.vacuuming import Kind, Named
 
 _IN_THE_LOG = "i"
@@ -71,9 +71,3 @@ def _named(path: str, live: bool, kind: Kind, size_bytes: int | None) -> Named:
     if is_elsewhere(path):
         return Named(path, live, kind, size_bytes, elsewhere=True)
     return Named(path_of_uri(path), live, kind, size_bytes)
-
-
-def is_elsewhere(path: str) -> bool:
-    """Whether the log gives a path in whole: a URI with a scheme, or one from the root on."""
-    scheme, colon, _ = path.partition(":")
-    return path.startswith("/") or bool(colon and scheme and "/" not in scheme and "%" not in scheme)

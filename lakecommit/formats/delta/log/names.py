@@ -44,17 +44,22 @@ class LogListing:
         checkpoints = tuple(each for each in self.checkpoints if each.version <= version)
         return LogListing(self.commits[:count], checkpoints, self.commit_files[:count])
 
+    def begins(self) -> int:
+        """The first version from which on none is missing. Precondition: there are commits."""
+        begins = self.commits[-1]
+        for version in reversed(self.commits[:-1]):
+            if version != begins - 1:
+                break
+            begins = version
+        return begins
+
     def readable_versions(self) -> tuple[int | None, int]:
         """The first and the last version that the log leads to: the first is 0, or that of a checkpoint from which on
         no version is missing; None where there is no such checkpoint."""
         if not self.commits:
             newest = self.checkpoints[0].version if self.checkpoints else -1
             return (newest, newest) if self.checkpoints else (None, newest)
-        last = begins = self.commits[-1]
-        for version in reversed(self.commits[:-1]):
-            if version != begins - 1:
-                break
-            begins = version
+        last, begins = self.commits[-1], self.begins()
         checkpoints = [each.version for each in self.checkpoints if begins - 1 <= each.version <= last]
         return (0 if begins == 0 else min(checkpoints, default=None)), last
 

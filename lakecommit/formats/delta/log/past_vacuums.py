@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from lakecommit.formats.delta.log.commits import newest_first, read_commits
 from lakecommit.formats.delta.log.listing import LogStore
-from lakecommit.formats.delta.log.names import commit_path
-from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, parse_commit
+from lakecommit.formats.delta.log.reading import parse_commit
 from lakecommit.formats.delta.log.vacuums import after_commit, both, committed_ms
 from lakecommit.formats.delta.state import DeltaState
 from lakecommit.formats.evidence import Vacuums
-from lakecommit.storage.base import Found
 
 # Further back than this it is left in doubt what there was.
 MOST_VERSIONS = 200
@@ -25,18 +23,13 @@ async def with_vacuums_since(store: LogStore, state: DeltaState, since_ms: int) 
     Cost: a request for each of them.
     """
     infos: list[Mapping[str, Any] | None] = []
-    version = state.version
-    while version >= 0 and len(infos) < MOST_VERSIONS:
-        numbers = range(version, max(-1, version - PARALLEL_COMMITS), -1)
-        answers = await asyncio.gather(*(store.get(commit_path(number)) for number in numbers))
-        for number, answer in zip(numbers, answers, strict=True):
-            if not isinstance(answer, Found):
-                return state
-            infos.append(parse_commit(number, answer.body).commit_info)
-            written_ms = committed_ms(infos[-1])
-            if number == 0 or (written_ms is not None and written_ms < since_ms):
-                return replace(state, vacuums=replace(_seen(infos, state), unseen_ms=since_ms))
-        version -= len(numbers)
+    async for number, commit in read_commits(store, newest_first(state.version, MOST_VERSIONS)):
+        if commit is None:
+            break
+        infos.append(parse_commit(number, commit.body).commit_info)
+        written_ms = committed_ms(infos[-1])
+        if number == 0 or (written_ms is not None and written_ms < since_ms):
+            return replace(state, vacuums=replace(_seen(infos, state), unseen_ms=since_ms))
     return state
 
 

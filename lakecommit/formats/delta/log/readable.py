@@ -18,7 +18,7 @@ from lakecommit.formats.delta.log.live import LiveFiles, log_at
 from lakecommit.formats.delta.schema.protocol import column_mapping_mode, features_of, not_for_readers
 from lakecommit.formats.delta.state import DeltaState
 from lakecommit.formats.files import CommittedFile, location_below, location_of_uri
-from lakecommit.formats.uris import path_of_uri
+from lakecommit.formats.uris import is_elsewhere, path_of_uri
 
 _REMEDY = "read it with an engine that knows Delta"
 
@@ -76,11 +76,7 @@ def _names(path: str) -> Collection[str]:
 
 
 def _location(location: str, path: str) -> str:
-    """A path of the log is relative to the table, or a whole URI where a table was cloned without its files."""
-    scheme, colon, _ = path.partition(":")
-    if colon and scheme.isalnum() and "/" not in scheme and "%" not in scheme:
-        return location_of_uri(path)
-    return location_below(location, path_of_uri(path))
+    return location_of_uri(path) if is_elsewhere(path) else location_below(location, path_of_uri(path))
 
 
 def _refused(store: LogStore, reason: str) -> UnsupportedTable:

@@ -11,7 +11,8 @@ from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, CorruptState, InvalidInput
 from lakecommit.formats.base import made_anew
 from lakecommit.formats.delta.log.actions import Actions, parse_lines
-from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_checkpoint
+from lakecommit.formats.delta.log.checkpoint import first_readable
+from lakecommit.formats.delta.log.commits import PARALLEL_COMMITS, read_commits
 from lakecommit.formats.delta.log.listing import LogStore, hinted_version, list_log, list_log_from, newest_commits
 from lakecommit.formats.delta.log.names import LogListing, commit_path
 from lakecommit.formats.delta.log.replay import LogReplay, digest_of
@@ -20,7 +21,6 @@ from lakecommit.formats.delta.schema.protocol import has_in_commit_timestamps
 from lakecommit.formats.delta.state import DeltaState
 from lakecommit.storage.base import Found, NotModified
 
-PARALLEL_COMMITS = 8
 # Whoever has looked within this time asks for no checkpoint that was written since.
 LOOKED_JUST_NOW_MS = 10_000
 # Further ahead than this it is cheaper to start again at a checkpoint than to ask for one version after the other.
@@ -159,15 +159,10 @@ async def read_forward(
 
 async def _is_behind_a_checkpoint(store: LogStore, state: DeltaState, first: int) -> bool:
     """Whether the newest checkpoint from version `first` up to that of `state` has marks that `state` does not have."""
-    for checkpoint in (await list_log_from(store, first)).checkpoints:
-        if checkpoint.version > state.version:
-            continue
-        try:
-            marks = (await read_checkpoint(store, checkpoint)).txns
-        except CheckpointUnreadableError:
-            continue
-        return any(mark > state.txns.get(application_id, -1) for application_id, mark in marks.items())
-    return False
+    listing = (await list_log_from(store, first)).up_to(state.version)
+    found = await first_readable(store, listing.checkpoints)
+    marks = {} if found is None else found.actions.txns
+    return any(mark > state.txns.get(application_id, -1) for application_id, mark in marks.items())
 
 
 async def _follow_to_the_end(store: LogStore, clock: Clock, state: DeltaState, compacted: frozenset[str]) -> DeltaState:
@@ -250,14 +245,10 @@ async def _open(store: LogStore, clock: Clock) -> DeltaState | None:
 
 async def _replay(store: LogStore, listing: LogListing, looked: Moment) -> DeltaState | None:
     """The state that the listing leads to; None where it holds neither a readable checkpoint nor version 0."""
-    for checkpoint in listing.checkpoints:
-        try:
-            actions = await read_checkpoint(store, checkpoint)
-        except CheckpointUnreadableError:
-            continue
-        replay = LogReplay(checkpoint=checkpoint.version)
-        replay.apply(actions)
-        return await _replay_tail(store, replay, checkpoint.version, listing.commits, looked)
+    if (found := await first_readable(store, listing.checkpoints)) is not None:
+        replay = LogReplay(checkpoint=found.version)
+        replay.apply(found.actions)
+        return await _replay_tail(store, replay, found.version, listing.commits, looked)
     if listing.commits[:1] == (0,):
         return await _replay_tail(store, LogReplay(), -1, listing.commits, looked)
     return None
@@ -276,18 +267,15 @@ async def _replay_tail(
     since_ms: int | None = None
     # Without a tail the checkpoint's own commit is still asked for: its ETag tells later whether this is the same log.
     versions = tail or [start]
-    for at in range(0, len(versions), PARALLEL_COMMITS):
-        batch = versions[at : at + PARALLEL_COMMITS]
-        answers = await asyncio.gather(*(store.get(commit_path(version)) for version in batch))
-        for version, answer in zip(batch, answers, strict=True):
-            if isinstance(answer, Found):
-                if version == versions[-1]:
-                    etag, digest = answer.etag, digest_of(answer.body)
-                actions = parse_commit(version, answer.body)
-                replay.apply(actions if version > start else replace(actions, files=0))
-                since_ms = committed_ms(actions.commit_info) if version == versions[0] else since_ms
-            elif version != start:
-                raise _ShiftedError(f"version {version} was listed and is missing")
+    async for version, found in read_commits(store, versions):
+        if found is not None:
+            if version == versions[-1]:
+                etag, digest = found.etag, digest_of(found.body)
+            actions = parse_commit(version, found.body)
+            replay.apply(actions if version > start else replace(actions, files=0))
+            since_ms = committed_ms(actions.commit_info) if version == versions[0] else since_ms
+        elif version != start:
+            raise _ShiftedError(f"version {version} was listed and is missing")
     state = replay.state(versions[-1], etag=etag, digest=digest, looked=looked)
     if state is None:
         raise _ShiftedError("it holds no protocol or no metadata")

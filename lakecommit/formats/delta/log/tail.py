@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 
 from lakecommit.errors import CorruptState
 from lakecommit.formats.delta.commit_info import held_in, holding_in
+from lakecommit.formats.delta.log.commits import newest_first, read_commits
 from lakecommit.formats.delta.log.evidence import is_own_name
-from lakecommit.formats.delta.log.listing import LogStore
-from lakecommit.formats.delta.log.names import LOG, before_version, commit_path, commit_version
-from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS, parse_commit
+from lakecommit.formats.delta.log.listing import LogStore, versioned_pages
+from lakecommit.formats.delta.log.names import commit_path, commit_version
+from lakecommit.formats.delta.log.reading import parse_commit
 from lakecommit.formats.evidence import Holding, VersionTag
 from lakecommit.model import Marks, QueryId, own_mark_id
 from lakecommit.storage.base import Found
@@ -22,14 +22,11 @@ CLOCKS_DIFFER_MS = 60 * 60 * 1000
 
 async def list_tags(store: LogStore, first: int) -> list[VersionTag]:
     tags: list[VersionTag] = []
-    async for page in store.list(LOG, start_after=before_version(first)):
+    async for page in versioned_pages(store, first):
         for info in page:
             version = commit_version(info.path)
             if version is not None:
                 tags.append(VersionTag(version, info.etag, info.modified_ms))
-        # After all versions come names with letters.
-        if page and page[-1].path > f"{LOG}/:":
-            break
     return tags
 
 
@@ -58,23 +55,17 @@ async def removed_since(
     epochs of which others have compacted something.
     """
     found: set[str] = set()
-    version, window = head, 1
-    while version >= 0:
-        numbers = range(version, max(-1, version - window), -1)
-        answers = await asyncio.gather(*(store.get(commit_path(number)) for number in numbers))
-        for number, answer in zip(numbers, answers, strict=True):
-            if not isinstance(answer, Found):
-                return None
-            actions = parse_commit(number, answer.body)
-            own = actions.txns.get(own_mark_id(query))
-            if own is not None and own == marks.own and not held_in(actions.commit_info or {}, query).keeps_marks:
-                return frozenset(found)
-            found.update(_removed(answer.body))
-            at_ms = (actions.commit_info or {}).get("timestamp")
-            if isinstance(at_ms, int) and at_ms < sealed_ms - CLOCKS_DIFFER_MS:
-                return frozenset(found)
-        version -= window
-        window = min(2 * window, PARALLEL_COMMITS)
+    async for number, commit in read_commits(store, newest_first(head), first=1):
+        if commit is None:
+            return None
+        actions = parse_commit(number, commit.body)
+        own = actions.txns.get(own_mark_id(query))
+        if own is not None and own == marks.own and not held_in(actions.commit_info or {}, query).keeps_marks:
+            break
+        found.update(_removed(commit.body))
+        at_ms = (actions.commit_info or {}).get("timestamp")
+        if isinstance(at_ms, int) and at_ms < sealed_ms - CLOCKS_DIFFER_MS:
+            break
     return frozenset(found)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from lakecommit.errors import ContradictoryState, CorruptState
-from lakecommit.formats.delta.log.checkpoint import CheckpointUnreadableError, read_checkpoint
+from lakecommit.formats.delta.log.checkpoint import first_readable
 from lakecommit.formats.delta.log.checkpoint_rows import CheckpointRows
 from lakecommit.formats.delta.log.file_actions import FileKind
 from lakecommit.formats.delta.log.listing import LogStore, hinted_version, list_log, list_log_from
@@ -121,14 +121,14 @@ async def _arranged(store: LogStore, listing: LogListing, swept: int) -> DeltaLo
     """None where the listing does not go back far enough."""
     if not listing.commits:
         return None
-    begins, newest = _begins(listing.commits), listing.commits[-1]
+    begins, newest = listing.begins(), listing.commits[-1]
     usable = [each for each in listing.checkpoints if begins - 1 <= each.version <= newest]
-    base = await _readable(store, usable)
+    base = await first_readable(store, usable)
     if base is None and begins > 0:
         return None
     oldest = None
     if begins > swept + 1 and begins > 0:
-        oldest = await _readable(store, usable[::-1])
+        oldest = await first_readable(store, usable[::-1])
     at = -1 if base is None else base.version
     first = max(begins, min(max(swept, 0), at + 1, newest))
     versions = tuple(
@@ -136,28 +136,11 @@ async def _arranged(store: LogStore, listing: LogListing, swept: int) -> DeltaLo
         for number, info in zip(listing.commits, listing.commit_files, strict=True)
         if number >= first
     )
-    return DeltaLogToVacuum(versions, newest, versions[-1], begins, at, False, base, oldest)
-
-
-def _begins(commits: Sequence[int]) -> int:
-    """The first of the versions of which none is missing up to the newest."""
-    begins = commits[-1]
-    for version in reversed(commits[:-1]):
-        if version != begins - 1:
-            break
-        begins = version
-    return begins
-
-
-async def _readable(store: LogStore, checkpoints: Sequence[CheckpointFiles]) -> CheckpointFiles | None:
-    """The first of them that can be read."""
-    for checkpoint in checkpoints:
-        try:
-            await read_checkpoint(store, checkpoint)
-        except CheckpointUnreadableError:
-            continue
-        return checkpoint
-    return None
+    return DeltaLogToVacuum(
+        *(versions, newest, versions[-1], begins, at, False),
+        newest_checkpoint=None if base is None else base.files,
+        oldest_checkpoint=None if oldest is None else oldest.files,
+    )
 
 
 async def _checkpoint_names(

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from lakecommit.clock import Clock, Moment
 from lakecommit.errors import ContradictoryState, VersionsGone
 from lakecommit.formats.delta.log.actions import file_lines, parse_lines
-from lakecommit.formats.delta.log.listing import LogStore
+from lakecommit.formats.delta.log.listing import LogStore, versioned_pages
 from lakecommit.formats.delta.log.live import windows
-from lakecommit.formats.delta.log.names import LOG, before_version, commit_path, commit_version, is_versioned
+from lakecommit.formats.delta.log.names import commit_path, commit_version
 from lakecommit.formats.delta.log.reading import confirm, damage_in, follow
 from lakecommit.formats.delta.log.vacuums import committed_ms
 from lakecommit.formats.delta.read.files import FileReader
@@ -102,11 +102,10 @@ async def _listed_after(store: LogStore, version: int) -> list[ObjectInfo]:
     """The first of the versions after this one, in order: those of one page, if the store has pages."""
     found: list[ObjectInfo] = []
     cleaned = False
-    async for page in store.list(LOG, start_after=before_version(version + 1)):
+    async for page in versioned_pages(store, version + 1):
         found += [info for info in page if commit_version(info.path) is not None]
-        cleaned = cleaned or any(is_versioned(info.path) and ".checkpoint." in info.path for info in page)
-        # After all versions come names with letters.
-        if found or (page and page[-1].path > f"{LOG}/:"):
+        cleaned = cleaned or any(".checkpoint." in info.path for info in page)
+        if found:
             break
     if cleaned and not found:
         # A checkpoint never comes before its version.

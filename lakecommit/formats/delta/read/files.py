@@ -15,7 +15,7 @@ from lakecommit.formats.delta.schema.protocol import column_mapping_mode
 from lakecommit.formats.delta.state import DeltaState
 from lakecommit.formats.files import location_of_uri, reader_location
 from lakecommit.formats.reading import GoneFile, ReadFile
-from lakecommit.formats.uris import path_of_uri
+from lakecommit.formats.uris import is_elsewhere, path_of_uri
 from lakecommit.schema import parse
 
 _ROWS_FIRST = re.compile(r'\{"numRecords":(\d+)[,}]')
@@ -79,9 +79,8 @@ class FileReader:
         )
 
     def _path(self, path: str) -> str:
-        """A path of the log is relative to the table, or a whole URI where a table was cloned without its files."""
-        scheme, colon, _ = path.partition(":")
-        if not path.startswith("/") and not (colon and scheme.isalnum() and "/" not in scheme and "%" not in scheme):
+        """Below the table if the file is there, however the log names it."""
+        if not is_elsewhere(path):
             return path_of_uri(path)
         location = location_of_uri(path)
         return location.removeprefix(self._below) if location.startswith(self._below) else path

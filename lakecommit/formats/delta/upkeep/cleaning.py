@@ -67,7 +67,7 @@ async def _problem_of(store: FormatStore, checkpoints: Sequence[CheckpointFiles]
     """Why what is before these checkpoints, of one version, must not go: readers may use any of them."""
     for checkpoint in checkpoints:
         try:
-            actions = await read_checkpoint(store, checkpoint)
+            actions = (await read_checkpoint(store, checkpoint)).actions
             async for _ in CheckpointRows(store, checkpoint).read(tuple(FileKind)):
                 pass
         except (CheckpointUnreadableError, CorruptState) as error:
