@@ -59,8 +59,8 @@ def entries_in_descending_order() -> Iterator[None]:
 def _said_otherwise(change: Any) -> AbstractContextManager[Any]:
     """Entries are put as `change` makes them of the writer and what they should be."""
 
-    async def put(self: Any, state: Any, entry: bytes) -> Any:
-        return await real(self, state, change(self, entry))
+    async def put(self: Any, state: Any, number: int, entry: bytes) -> Any:
+        return await real(self, state, number, change(self, entry))
 
     real = LogWriter._put
     return patch.object(LogWriter, "_put", put)
