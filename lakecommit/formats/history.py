@@ -12,7 +12,7 @@ class HistoryEntry:
     """What a version says about itself, whoever wrote it; None or empty if it does not say.
 
     `id` is that of the change. `operation` and `parameters` are in the format's own words, for people. `epochs` are the
-    first and last one of each query.
+    first and last one of each query. `is_vacuum`: it says that somebody deletes, or has deleted, files.
     """
 
     version: int
@@ -26,6 +26,7 @@ class HistoryEntry:
     id: str | None = None
     user_metadata: str | None = None
     epochs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    is_vacuum: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ class LogToVacuum:
 
     What was removed by versions before `begins` is not known in whole: they are no longer there. All that is live in
     the version `base` is written down somewhere else in the log; it is -1 where that is nothing. `whole` says that each
-    version names all that is live in it; then a later one that does not has removed it.
+    version names all that is live in it; then a later one that does not has removed it. `changes_in` is the hidden
+    directory of change files, empty where a format has none.
     """
 
     versions: tuple[LoggedVersion, ...]
@@ -65,6 +66,7 @@ class LogToVacuum:
     begins: int = 0
     base: int = -1
     whole: bool = False
+    changes_in: str = ""
 
 
 class Vacuum(Located, Protocol):

@@ -51,7 +51,7 @@ async def _vacuum(store: Store, version: int) -> str | None:
     try:
         opened = await registry.format_at(store, **parts)
         for entry in await opened.history(_VERSIONS_ASKED):
-            if entry.version > version and (entry.operation or "").upper().startswith("VACUUM"):
+            if entry.version > version and entry.is_vacuum:
                 return f"version {entry.version} records a vacuum ({entry.engine or entry.operation})"
     except LakecommitError:
         # What is wrong with the log is not what the reader wants to know.

@@ -128,7 +128,8 @@ async def gather_listed(
         files = [
             (info.path, info.size_bytes)
             for info in page
-            if info.modified_ms < limits.orphans_before_ms and not is_spared(info.path, limits.partition_columns)
+            if info.modified_ms < limits.orphans_before_ms
+            and not is_spared(info.path, limits.partition_columns, log.changes_in)
         ]
         if files:
             candidates.listed(files, at)
@@ -177,7 +178,7 @@ class _Reading:
         return [each for each in page if not each.elsewhere]
 
     def _may_go(self, named: Named) -> bool:
-        return not is_spared(named.path, self._limits.partition_columns)
+        return not is_spared(named.path, self._limits.partition_columns, self._log.changes_in)
 
 
 def _gone_at(named: Named, version: int) -> int:

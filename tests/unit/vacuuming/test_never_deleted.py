@@ -52,6 +52,11 @@ def test_odd_names_are_never_deleted(path):
     assert table.survey().all.files == 0
 
 
+def test_change_files_go_where_a_format_has_them():
+    assert is_spared("_changes/a", ())
+    assert not is_spared("_changes/a", (), "_changes")
+
+
 def test_names_of_the_log_are_decoded():
     table = aged([add("p=a%2520b/x%20y")], [remove("p=a%2520b/x%20y")])
     table.put("p=a%20b/x y")

@@ -8,6 +8,7 @@ from typing import Any
 from lakecommit.formats.delta.log.commits import newest_first, read_commits
 from lakecommit.formats.delta.log.listing import LogStore, newest_commits
 from lakecommit.formats.delta.log.reading import parse_commit
+from lakecommit.formats.delta.log.vacuums import is_vacuum
 from lakecommit.formats.history import HistoryEntry
 from lakecommit.model import QueryId
 from lakecommit.storage.base import Get
@@ -70,6 +71,7 @@ def _entry(version: int, info: Mapping[str, Any]) -> HistoryEntry:
         id=info.get("txnId"),
         user_metadata=info.get("userMetadata"),
         epochs=_epochs(info.get("lakecommit") or {}, parameters),
+        is_vacuum=is_vacuum(info),
     )
 
 

@@ -21,6 +21,7 @@ from lakecommit.formats.vacuuming import LoggedVersion, LogToVacuum, Named
 from lakecommit.storage.base import Found, NotModified, ObjectInfo, same_etag
 
 PAGE = 5_000
+_CHANGES = "_change_data"
 # What is wanted of a checkpoint's rows: nothing of the statistics, which are most of it.
 _FIELDS = frozenset({"path", "size", "deletionVector"})
 
@@ -137,7 +138,8 @@ async def _arranged(store: LogStore, listing: LogListing, swept: int) -> DeltaLo
         if number >= first
     )
     return DeltaLogToVacuum(
-        *(versions, newest, versions[-1], begins, at, False),
+        *(versions, newest, versions[-1], begins, at),
+        changes_in=_CHANGES,
         newest_checkpoint=None if base is None else base.files,
         oldest_checkpoint=None if oldest is None else oldest.files,
     )

@@ -40,6 +40,11 @@ def after_commit(vacuums: Vacuums, info: Mapping[str, Any] | None) -> Vacuums:
     return replace(vacuums, before_ms=_later(vacuums.before_ms, before_ms))
 
 
+def is_vacuum(info: Mapping[str, Any]) -> bool:
+    """Whether a version is of a vacuum, whatever it says of it: other engines have operations of their own."""
+    return str(info.get("operation") or "").upper().startswith("VACUUM")
+
+
 def both(newest: Vacuums, before: Vacuums) -> Vacuums:
     """What is known of a log that was opened anew by who has read a part of it before."""
     return Vacuums(
