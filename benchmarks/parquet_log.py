@@ -4,10 +4,14 @@
 
 For each number, a directory whose log names that many data files, which nobody reads, is laid out on local disk. Then a
 process of its own, without Spark, opens it as a driver that starts does, and puts entries of two files each past two
-compacts: of the first it has to read what the log says, of the second it has the lines on local disk. What is shown is
-the time of an entry and of both compacts, for how long the process answered nobody meanwhile, and by how much its
-resident set grew: at most while there were entries alone, at most while each compact was made, and what stayed of that
-when there were entries again. Idle is a process that has done the same with a directory of a few files.
+compacts: of the first it has to read what the log says, of the second it has the lines on local disk. Then the same
+with compacts that it has put by a process of its own, as a registered driver does above 32 MiB: that one reads the log
+each time.
+
+What is shown is the time of an entry and of both compacts, for how long the driver answered nobody meanwhile, and by
+how much its resident set grew: at most while there were entries alone, at most while each compact was made, and what
+stayed of that when there were entries again. Idle is a process that has done the same with a directory of a few files.
+Of the process of its own it is the most that was ever resident.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import contextlib
 import json
 import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -37,9 +42,11 @@ from lakecommit import schema as schemas
 from lakecommit.clock import SystemClock
 from lakecommit.formats.base import Committed, TableState
 from lakecommit.formats.change import Change, Kind
+from lakecommit.formats.parquet import writing
 from lakecommit.formats.parquet.names import entry_path, is_compact
 from lakecommit.formats.parquet.table import ParquetFormat
 from lakecommit.model import Attempt, AttemptId, DataFile, Epoch, QueryId, TaskId
+from lakecommit.releasing.upkeep_process import Job, work_apart
 from lakecommit.schema import Field, Primitive, Struct
 from lakecommit.state import layout
 from lakecommit.storage.location import open_store
@@ -48,15 +55,19 @@ SCHEMA = schemas.to_json(Struct((Field("id", Primitive("long"), True),)))
 QUERY = QueryId("parquet-log")
 INTERVAL = 10
 FILES_PER_EPOCH = 2
+# Who puts the compacts.
+DRIVER, APART = "by the driver", "apart"
 # How often the process looks whether it still answers.
 TICK_SECONDS = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Times in seconds, of an entry the median. `stalled` is the longest time in which nothing else could happen."""
+    """Times in seconds, of an entry the median. `stalled` is the longest time in which nothing else could happen in the
+    process that commits. `apart_peak_bytes` is of the one that it has compacts put by, 0 without one."""
 
     files: int
+    compacts_by: str
     compact_bytes: int
     entry_seconds: float
     first_compact_seconds: float
@@ -67,20 +78,21 @@ class Result:
     first_compact_over_idle_bytes: int
     later_compact_over_idle_bytes: int
     kept_over_idle_bytes: int
+    apart_peak_bytes: int
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, nargs="+", default=[100_000, 300_000])
     parser.add_argument("--json", help="also write the figures to this file")
-    parser.add_argument("--child", nargs=2, metavar=("FOLDER", "FILES"), help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=3, metavar=("FOLDER", "FILES", "BY"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        folder, files = arguments.child
-        print(json.dumps(asdict(asyncio.run(measured(folder, int(files))))))
+        folder, files, by = arguments.child
+        print(json.dumps(asdict(asyncio.run(measured(folder, int(files), by)))))
         return
     load = machine.load()
-    results = [run_with(files) for files in arguments.files]
+    results = [run_with(files, by) for files in arguments.files for by in (DRIVER, APART)]
     show(results, load)
     if arguments.json:
         settings = {"interval": INTERVAL, "files an epoch": FILES_PER_EPOCH, "place": "local disk"}
@@ -89,12 +101,12 @@ def main() -> None:
         Path(arguments.json).write_text(json.dumps(figures, indent=2) + "\n")
 
 
-def run_with(files: int) -> Result:
+def run_with(files: int, by: str = DRIVER) -> Result:
     with tempfile.TemporaryDirectory(prefix="lakecommit-parquet-log-") as folder:
         # Of the one to be idle with, and of the one to measure.
         asyncio.run(lay_out(os.path.join(folder, "small"), INTERVAL))
         asyncio.run(lay_out(os.path.join(folder, "large"), files))
-        command = [sys.executable, "-m", "benchmarks.parquet_log", "--child", folder, str(files)]
+        command = [sys.executable, "-m", "benchmarks.parquet_log", "--child", folder, str(files), by]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, timeout=1800)
     return Result(**json.loads(done.stdout))
 
@@ -108,14 +120,15 @@ async def lay_out(location: str, files: int) -> None:
     assert is_compact(state.version, INTERVAL)
 
 
-async def measured(folder: str, files: int) -> Result:
-    await _two_compacts(os.path.join(folder, "small"))
+async def measured(folder: str, files: int, by: str) -> Result:
+    await _two_compacts(os.path.join(folder, "small"), by)
     idle = resident_bytes()
-    entries, first, later, kept = await _two_compacts(os.path.join(folder, "large"))
+    entries, first, later, kept = await _two_compacts(os.path.join(folder, "large"), by)
     body = _newest_compact(os.path.join(folder, "large"))
     assert body.count(b"\n") == files // INTERVAL * INTERVAL + 2 * INTERVAL * FILES_PER_EPOCH, "a line for each file"
     return Result(
         files=files,
+        compacts_by=by,
         compact_bytes=len(body),
         entry_seconds=round(entries.seconds, 4),
         first_compact_seconds=round(first.seconds, 3),
@@ -126,6 +139,8 @@ async def measured(folder: str, files: int) -> Result:
         first_compact_over_idle_bytes=first.peak - idle,
         later_compact_over_idle_bytes=later.peak - idle,
         kept_over_idle_bytes=kept - idle,
+        # In KiB. What the process that started it had then counts, too, and is less.
+        apart_peak_bytes=resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
     )
 
 
@@ -136,9 +151,13 @@ class _Part:
     peak: int
 
 
-async def _two_compacts(location: str) -> tuple[_Part, _Part, _Part, int]:
+async def _two_compacts(location: str, by: str) -> tuple[_Part, _Part, _Part, int]:
     """Entries, a compact, entries, a compact. The last value is what was resident before the second one."""
     table = opened(location)
+    if by == APART:
+        table.work_apart(lambda asked: work_apart(Job(location, table.name, False, apart=asked)))
+        # Whatever their size.
+        writing.APART_BYTES = -1
     state = await table.open()
     assert state is not None
     entries, state = await _entries(table, state)
@@ -215,8 +234,8 @@ def show(results: Sequence[Result], load: float) -> None:
     table = Table(title=f"the log of a Parquet directory (load before {load:.1f})")
     table.add_column("figure")
     for each in results:
-        table.add_column(f"{each.files:,} files", justify="right")
-    for name in (field.name for field in fields(Result) if field.name != "files"):
+        table.add_column(f"{each.files:,} files, {each.compacts_by}", justify="right")
+    for name in (field.name for field in fields(Result) if field.name not in ("files", "compacts_by")):
         table.add_row(_heading(name), *(_figure(name, getattr(each, name)) for each in results))
     Console().print(table)
 

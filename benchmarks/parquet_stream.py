@@ -3,7 +3,8 @@
 Both write the same log, with a compact every tenth epoch, so that what is asked is also what a compact costs the epoch
 that it falls on, and whether epochs are as quick at last as they were at first. Each sink has one directory and one
 query, which goes on where it was in every round; the rounds of the two alternate. The epochs in which a query and its
-workers start are left out, and so is a round into a directory of its own that comes before.
+workers start are left out, and so is a round into a directory of its own that comes before. At last Spark reads both
+directories under the name that its users have for them, on S3 `s3a://…`: no row may be missing or there twice.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
 from pyspark.sql.streaming import StreamingQuery
 from rich.progress import track
 
+import lakecommit
 from benchmarks import machine
 from benchmarks.microbatch import STARTING_EPOCHS, counts, newest, two_files_an_epoch, wait
 from benchmarks.places import Bench
@@ -25,6 +28,8 @@ SINKS = ("lakecommit", "parquet")
 # Spark's default, which a directory of lakecommit's takes over from the session.
 INTERVAL = 10
 WARM_UP_EPOCHS = 10
+# Without a schema Spark would tell by an error that a log names no file below this name, with one by no rows at all.
+READ = "value LONG"
 # How many epochs are compared, at first and at last.
 WINDOW = 10
 
@@ -52,6 +57,9 @@ def run(bench: Bench, *, rounds: int, epochs: int, rows: int) -> Result:
     measured = {sink: Measured() for sink in SINKS}
     for _, sink in track([(r, s) for r in range(rounds) for s in SINKS], description="microbatch"):
         one_round(bench, sink, "directory", epochs, rows, measured[sink])
+    lakecommit.drain()
+    for sink in SINKS:
+        check_rows(bench, sink, "directory", rows, max(measured[sink].millis))
     settings = {"rounds": rounds, "epochs a round": epochs, "rows": rows, "compact every": INTERVAL}
     return Result(
         workload="microbatch-parquet",
@@ -82,6 +90,21 @@ def one_round(bench: Bench, sink: str, table: str, epochs: int, rows: int, into:
     into.counted += last - first
     progress = [each for each in query.recentProgress if first < each.batchId + 1 <= last]
     into.millis.update({each.batchId: float(each.durationMs["triggerExecution"]) for each in progress})
+
+
+def check_rows(bench: Bench, sink: str, table: str, rows: int, newest_epoch: int) -> None:
+    """Raises `RuntimeError` where Spark does not read each row of all epochs once, up to one that is not before
+    `newest_epoch`: the source numbers them."""
+    location = bench.location(f"{table}-{sink}", "parquet")
+    value = F.col("value")
+    found = bench.spark.read.schema(READ).parquet(location)
+    count, different, last = found.agg(F.count(value), F.count_distinct(value), F.max(value)).collect()[0]
+    least = (newest_epoch + 1) * rows
+    if count < least or count % rows or not count == different == last + 1:
+        raise RuntimeError(
+            f"Spark reads {count:,} rows in {location}, {different:,} different ones up to {last}; at least {least:,} "
+            f"are committed, {rows:,} in each epoch"
+        )
 
 
 def figures_of(millis: Mapping[int, float]) -> dict[str, float]:

@@ -77,6 +77,9 @@ def test_the_log_of_a_parquet_directory_is_not_in_memory_while_nothing_is_compac
     assert large.compact_bytes > 10 * small.compact_bytes
     assert large.entries_over_idle_bytes < 4 * MIB
     assert large.later_compact_over_idle_bytes < 4 * large.compact_bytes
+    apart = parquet_log.run_with(60_000, parquet_log.APART)
+    assert apart.apart_peak_bytes > large.compact_bytes
+    assert max(apart.first_compact_over_idle_bytes, apart.later_compact_over_idle_bytes) < 4 * MIB
 
 
 def test_a_restart_with_300_000_pending_files_stays_within_its_memory_and_keeps_their_order(tmp_path):

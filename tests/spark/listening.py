@@ -44,29 +44,19 @@ def listened(spark: Any, directory: Path) -> dict[str, Any]:
         # Spark takes the oldest first.
         os.utime(file, (1_700_000_000 + number,) * 2)
     recorder, done = Recorder(), []
-    table = str(directory / "table")
+    table, plain = str(directory / "table"), str(directory / "plain")
     lakecommit.register(spark)
     try:
         lakecommit.register(spark, listeners=[Recorder(), Recorder()])
     except InvalidInput as error:
         refused = str(error)
-    partition_done = PartitionDone("$day", tables=[table], on_done=lambda table, values: done.append(values["day"]))
+    partition_done = PartitionDone(
+        "$day", tables=[table, plain], on_done=lambda table, values: done.append((table, values["day"]))
+    )
     for _ in range(2):
         lakecommit.register(spark, listeners=[recorder, partition_done])
-    query = (
-        spark.readStream.schema(SCHEMA)
-        .option("maxFilesPerTrigger", 1)
-        .json(str(directory / "input"))
-        .writeStream.format("lakecommit")
-        .option("checkpointLocation", str(directory / "checkpoint"))
-        .option("partitionBy", "day")
-        .option("eventTimeColumn", "at")
-        .option("backlogInterval", "0")
-        .trigger(availableNow=True)
-        .start(table)
-    )
-    query.awaitTermination()
-    query_id = query.id
+    query_id = _streamed(spark, directory, table)
+    plain_id = _streamed(spark, directory, plain, tableFormat="parquet")
     lakecommit.spark_ext.registration._close_services()
     counted = spark.read.format("delta").load(table).count()
     # Deletes every file that no version needs: with a retention of nothing, and a file of an old version to delete.
@@ -74,5 +64,33 @@ def listened(spark: Any, directory: Path) -> dict[str, Any]:
     spark.sql(f"DELETE FROM delta.`{table}` WHERE day = '2026-01-01'")
     spark.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS")
     left = spark.read.format("delta").load(table).count()
-    counts = {"rows": counted, "left": left}
-    return {"table": table, "query": query_id, "told": recorder.told, "done": done, "refused": refused, **counts}
+    counts = {"rows": counted, "left": left, "plain rows": spark.read.parquet(plain).where("day IS NOT NULL").count()}
+    seen = {
+        name: {
+            "table": each,
+            "query": query,
+            "told": [told for told in recorder.told if told["table"] == each],
+            "done": [day for where, day in done if where == each],
+        }
+        for name, each, query in (("delta", table, query_id), ("parquet", plain, plain_id))
+    }
+    return {**seen["delta"], "parquet": seen["parquet"], "refused": refused, **counts}
+
+
+def _streamed(spark: Any, directory: Path, table: str, **options: str) -> str:
+    """The id of a query that has written all of the input."""
+    query = (
+        spark.readStream.schema(SCHEMA)
+        .option("maxFilesPerTrigger", 1)
+        .json(str(directory / "input"))
+        .writeStream.format("lakecommit")
+        .option("checkpointLocation", f"{table}-checkpoint")
+        .option("partitionBy", "day")
+        .option("eventTimeColumn", "at")
+        .option("backlogInterval", "0")
+        .options(**options)
+        .trigger(availableNow=True)
+        .start(table)
+    )
+    query.awaitTermination()
+    return str(query.id)

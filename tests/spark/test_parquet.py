@@ -60,6 +60,23 @@ def test_a_stream_goes_from_one_sink_to_the_other_and_back(spark, tmp_path, sour
     assert sorted((row["region"], row["count"]) for row in regions) == [("r 0:%", 13), ("r 1:%", 12)]
 
 
+def test_without_register_workers_put_the_log_and_its_compacts(spark, tmp_path, source, told):
+    """Each epoch by a worker that knows nothing of those before; the newest is run again, and writes nothing."""
+    session, table, checkpoint = spark.newSession(), tmp_path / "table", tmp_path / "c"
+    options = {**PARQUET, "partitionBy": "region", "compactInterval": "2"}
+    for number in range(3):
+        source.add([number])
+    run(source.frame(session), table, checkpoint, options=options)
+    files = sorted(table.rglob("*.parquet"))
+    for name in ("2", ".2.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)
+    run(source.frame(session), table, checkpoint, options=options)
+    assert sorted(table.rglob("*.parquet")) == files
+    assert log_of(table) == ["0", "1.compact", "2"]
+    assert ids(session, table) == list(range(3))
+    assert told == [], "the session is not registered"
+
+
 # What Spark's reader finds after each epoch is in tests/unit/formats/parquet.
 @pytest.mark.soak
 def test_a_streaming_reader_beside_it_gets_every_row_once(spark, tmp_path, source):

@@ -62,8 +62,8 @@ async def made_anew(table):
         await table.epoch(committer, epoch, [100 + epoch], query=OTHER)
 
 
-async def nine_and_one(table):
-    """Up to the first compact, which is the tenth."""
+async def up_to_a_compact(table):
+    """Which is the tenth entry."""
     committer = table.committer()
     for epoch in range(10):
         await table.epoch(committer, epoch, [epoch])
@@ -109,7 +109,7 @@ def test_a_log_that_was_made_anew_gets_no_compact_of_the_one_before(table):
 
         opened(table, [], begins_late)
         with pytest.raises(ContradictoryState, match="was made anew"):
-            await nine_and_one(table)
+            await up_to_a_compact(table)
         assert await table.log() == table.log_before
 
     run(scenario())
@@ -129,7 +129,7 @@ def test_a_log_that_is_made_anew_while_it_is_read_gets_no_compact_of_the_one_bef
         monkeypatch.setattr(Spool, "_read", read_long)
         opened(table, [], run_here(table))
         with pytest.raises(ContradictoryState, match="was made anew"):
-            await nine_and_one(table)
+            await up_to_a_compact(table)
         assert await table.log() == table.log_before
 
     run(scenario())
