@@ -11,6 +11,7 @@ import pytest
 from lakecommit.clock import Moment
 from lakecommit.errors import CommitFailed, ConflictingWrite, InvalidInput, Overtaken
 from lakecommit.formats.change import Scope
+from lakecommit.formats.parquet import evidence
 from lakecommit.formats.parquet.names import LOG
 from lakecommit.formats.plan import BATCH
 from lakecommit.model import QueryId
@@ -219,6 +220,28 @@ def test_a_write_that_slept_until_its_mark_was_gone_is_not_written_twice(table):
         with pytest.raises(CommitFailed, match="slept for days"):
             await write(asleep, asleep.committer(), [9])
         assert await table.ids() == [0, 1, 2, 9]
+
+    run(scenario())
+
+
+class CleanedUp(Around):
+    """An object goes between the listing that shows it and the first request for it."""
+
+    gone = False
+
+    async def get_range(self, path, start, length):
+        if not self.gone:
+            self.gone = True
+            await self._store.delete([path])
+        return await self._store.get_range(path, start, length)
+
+
+def test_versions_that_go_while_files_are_looked_for_are_not_missed(table):
+    async def scenario():
+        for number in range(2):
+            await write(table, table.committer(), [number])
+        path = (await table.files())[0]
+        assert await evidence.named(CleanedUp(table.store), [path]) == {path}
 
     run(scenario())
 
