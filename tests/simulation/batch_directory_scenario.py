@@ -21,6 +21,7 @@ LONG_MS = 80 * HOUR_MS
 SHORT_MS = (0, 2_000, 5 * MINUTE_MS)
 # How often a user looks whether a write has failed.
 TRIES = 3
+FENCES_ASLEEP = 0.2
 ASLEEP_MS = (MINUTE_MS, 20 * HOUR_MS, 26 * HOUR_MS, 26 * HOUR_MS, 47 * HOUR_MS, 52 * HOUR_MS)
 MOST_ASLEEP = 2
 # While one sleeps.
@@ -72,6 +73,11 @@ class BatchDirectoryScenario(Scenario):
         world, rng = self._world, self._story.rng
         if verb not in ("gets", "creates") or not path.endswith(".compact") or process.keeps_log or process.frozen:
             return
+        if verb == "creates" and process.name.startswith("cleaner") and world.chance(FENCES_ASLEEP):
+            # Others write on before it hears of its fence.
+            process.freeze(MINUTE_MS + int(rng.random() * HOUR_MS))
+            self._write_beside(MINUTE_MS)
+            return
         if self._asleep == MOST_ASLEEP or not world.chance(self._story.asleep_at_puts):
             return
         self._asleep += 1
@@ -81,9 +87,13 @@ class BatchDirectoryScenario(Scenario):
         if ms > 24 * HOUR_MS:
             # What it rests on is to go meanwhile.
             for _ in range(WRITES_BESIDE):
-                self._works.append(BatchWork(FIRST_BESIDE + len(self._works), None, world.replaces(len(self._works))))
-                world.loop.at(world.loop.now + int(rng.random() * HOUR_MS), self._write_batch, self._works[-1])
+                self._write_beside(HOUR_MS)
             world.loop.at(world.loop.now + ms - int(rng.random() * HOUR_MS), self._clean_log)
+
+    def _write_beside(self, within_ms: int) -> None:
+        world, number = self._world, len(self._works)
+        self._works.append(BatchWork(FIRST_BESIDE + number, None, world.replaces(number)))
+        world.loop.at(world.loop.now + int(self._story.rng.random() * within_ms), self._write_batch, self._works[-1])
 
     def _look_after(self, work: BatchWork) -> None:
         """Its user runs it again where it failed, or where nobody hears of it."""

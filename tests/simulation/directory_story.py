@@ -10,7 +10,7 @@ from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
-from .profile import HOUR_MS, MINUTE_MS, Profile
+from .profile import HOUR_MS, MINUTE_MS, SNAPSHOT_FILES, Limits, Profile
 from .store import LOCATION
 
 T = TypeVar("T")
@@ -20,6 +20,8 @@ BEGUN_BY_SPARK = 0.25
 CLEANED_SEEDS = 0.4
 # In how many somebody deletes the directory while a driver sleeps, and another one makes it anew.
 MADE_ANEW_SEEDS = 0.06
+# In how many of those with Spark's sink it mostly goes past pending epochs.
+GOES_PAST_SEEDS = 0.3
 # In how many the directory is one of batch writes; in how many of these they go on for days, so that old versions go.
 BATCH_SEEDS = 0.25
 LONG_BATCH_SEEDS = 0.6
@@ -48,6 +50,8 @@ class DirectoryStory:
             self.interval, self.read_path, self.properties = 1, self.root != LOCATION, {}
             self.cleanings = 2 + int(rng.random() * 6)
         self.is_long = self.batches and rng.random() < LONG_BATCH_SEEDS
+        # Many epochs are pending whenever Spark's sink takes over.
+        self.goes_past = self.mixed and rng.random() < GOES_PAST_SEEDS
         # How often somebody falls asleep around the PUT of a version.
         self.asleep_at_puts = (0.01 + 0.05 * rng.random()) if self.batches and rng.random() < 0.6 else 0.0
         if self.read_path:
@@ -73,7 +77,11 @@ class DirectoryStory:
         if self.mixed:
             # What listeners and watermarks owe to epochs that another sink has run is not judged here.
             profile = replace(profile, listeners=0, event_times=0.0)
-        if self.cleanings and self.rng.random() < 0.6:
+        if self.goes_past:
+            profile = replace(profile, slow_table=1.0, latency_ms=40, wait_ms=0, trigger_ms=0, limits=Limits())
+            profile = replace(profile, driver_risk=(0.01, 0.0), inline=0.0, drains=0.0, epochs=profile.epochs + 4)
+            profile = replace(profile, max_runs=5, second_driver=0.0, snapshot_files=SNAPSHOT_FILES)
+        if self.cleanings and not self.goes_past and self.rng.random() < 0.6:
             trigger_ms = self.one_of((15 * MINUTE_MS, 40 * MINUTE_MS))
             profile = replace(profile, trigger_ms=trigger_ms, epochs=profile.epochs + 4)
         if self.is_made_anew:
