@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import (  # noqa: F401 (they register their own)
+    batch_directory_faults,
     batch_overwriting_faults,
     cleaning_faults,
     complete_faults,

@@ -15,6 +15,7 @@ from lakecommit.errors import (
     StoreError,
 )
 from lakecommit.formats.change import Scope
+from lakecommit.formats.plan import BATCH
 from lakecommit.model import Epoch, QueryId, Report
 from lakecommit.progress.settings import Replacement, Txn
 from lakecommit.service.table import ServedTable
@@ -83,7 +84,8 @@ class BatchWrite:
         reports: list[Report | None] = [None]
         try:
             schema, settings = self._brings.schema, settings_of(world, self._brings)
-            planned = await committer.plan(schema, settings, afresh=True, txn=self.work.txn)
+            owner = None if world.directory is None else BATCH
+            planned = await committer.plan(schema, settings, afresh=True, txn=self.work.txn, owner=owner)
             self._without_a_table = planned.plan.table_id is None
             if self.work.replaces:
                 settings = replace(settings, replaces=Replacement(Scope(), planned.version))
@@ -100,7 +102,8 @@ class BatchWrite:
             )
         except (TaskFailed, StoreError, CommitFailed) as error:
             # Where its fence was written over it finds its files gone.
-            if isinstance(error, CommitFailed) and not (world.vacuum_on or self._was_fenced()):
+            excused = world.vacuum_on or self._was_fenced() or self._slept_for_days()
+            if isinstance(error, CommitFailed) and not excused:
                 raise
             world.note(name, "fails", None, error)
         except (SchemaMismatch, ConflictingWrite, CorruptState) as error:
@@ -168,6 +171,10 @@ class BatchWrite:
         """The versions of the log up to this one that are there."""
         paths = map(self.world.format.path, range(version + 1))
         return frozenset(path for path in paths if path in self.world.objects.bodies)
+
+    def _slept_for_days(self) -> bool:
+        """In a directory of batch writes marks of single ones are kept for two days, and files for one."""
+        return self.world.directory is not None and self.process.longest_sleep_ms > DAY_MS
 
     def _was_fenced(self) -> bool:
         return self.query in self.world.model.log.batches.fenced

@@ -227,12 +227,15 @@ class DirectoryLog(LogModel):
         expected = [file.path for number in sorted(self.lines) for file in decode(self._body(number))]
         settings = SETTINGS if any(name.endswith(".compact") for name in log) else (self._story.interval,)
         for setting in settings:
-            try:
-                found = committed_files(log, setting)
-            except Unreadable as error:
-                raise Violation(f"nobody can read {sorted(log)} with setting {setting}: {error}") from error
-            if found != expected:
-                raise Violation(f"with setting {setting} readers find {found}, not {expected}")
+            self._check_reader(log, setting, expected)
+
+    def _check_reader(self, log: dict[str, bytes], setting: int, expected: list[str]) -> None:
+        try:
+            found = committed_files(log, setting)
+        except Unreadable as error:
+            raise Violation(f"nobody can read {sorted(log)} with setting {setting}: {error}") from error
+        if found != expected:
+            raise Violation(f"with setting {setting} readers find {found}, not {expected}")
 
     def _body(self, number: int) -> bytes:
         return b"\n".join([b"v1", *self.lines[number]])

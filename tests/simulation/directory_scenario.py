@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from lakecommit.errors import StoreError
-from tests.spark_log.entries import SinkFile, encode
+from tests.spark_log.entries import SinkFile, encode, entry_name
 
 from .directory_log import DirectoryLog
 from .driver import Driver
@@ -21,6 +21,8 @@ from .world import World
 
 # In how many of the pauses between drivers Spark's sink runs the query, where it does at all.
 SINK_RUNS = 0.6
+# How often a driver falls asleep at the end of the log, where the directory is made anew.
+ASLEEP_AT_ENTRIES = 0.1
 CLEANED_WITHIN_MS = 30 * HOUR_MS
 # Whoever has slept for so long has nothing under way any more.
 SLEPT_MS = LATEST_EFFECT_MS + 3 * MINUTE_MS
@@ -37,6 +39,8 @@ class DirectoryScenario(Scenario):
         assert isinstance(world.model.log, DirectoryLog)
         self._story, self._log = world.directory, world.model.log
         self._sink = SparksSink(world, self._queries[0])
+        if self._story.is_made_anew:
+            world.on_request = self._may_fall_asleep
 
     async def run(self) -> None:
         loop, rng = self._world.loop, self._story.rng
@@ -58,6 +62,14 @@ class DirectoryScenario(Scenario):
             if first and self._log._compacts():
                 # From then on the log tells how often there is one.
                 story.properties["compactInterval"] = str(2 + int(story.rng.random() * 10))
+
+    def _may_fall_asleep(self, process: Process, verb: str, path: str) -> None:
+        """While it asks for the next entry: it may hear of one of another directory."""
+        if verb == "gets" and path == self._log_path(self._log.version + 1) and self._world.chance(ASLEEP_AT_ENTRIES):
+            process.freeze(SLEPT_MS + int((1 + self._story.rng.random()) * HOUR_MS))
+
+    def _log_path(self, number: int) -> str:
+        return f"{self._world.log_directory}{entry_name(number, self._story.interval)}"
 
     async def _gone_or_asleep(self, driver: Driver) -> None:
         await super()._gone_or_asleep(driver)

@@ -18,6 +18,10 @@ class ParquetLog:
     def open(self, store: Any, **parts: Any) -> TableFormat:
         return ParquetFormat(store, **parts)
 
+    def path(self, version: int) -> str:
+        """Of a directory of batch writes, whose versions are all compacts."""
+        return f"{self.directory}/{version}.compact"
+
 
 SIMULATED: dict[str, Any] = {**FORMATS, "parquet": ParquetLog(), "readers": DeltaLog()}
 __all__ = ["SIMULATED", "DeltaLog", "ParquetLog", "TinyLog"]

@@ -11,6 +11,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
+from .batch_directory_log import BatchDirectoryLog
 from .directory_log import DirectoryLog
 from .hearing import Hearing
 from .lease_model import LEASES, VACUUM, LeaseModel
@@ -36,7 +37,7 @@ STATE = "_lakecommit/"
 class Model:
     def __init__(self, world: World) -> None:
         self._world = world
-        self.log = LogModel(self, world) if world.directory is None else DirectoryLog(self, world)
+        self.log = self._log_of(world)
         self.upkeep = UpkeepModel(world)
         self.versions = VersionsModel(world)
         self.leases = LeaseModel(self, world)
@@ -57,6 +58,11 @@ class Model:
         self.vacuumed: dict[str, bytes] = {}
         # By process, the epochs whose seals it has created.
         self.sealed_by: dict[str, set[tuple[str, int]]] = {}
+
+    def _log_of(self, world: World) -> LogModel:
+        if world.directory is None:
+            return LogModel(self, world)
+        return BatchDirectoryLog(self, world) if world.directory.batches else DirectoryLog(self, world)
 
     # What the simulated Spark says it will do.
 
@@ -305,6 +311,13 @@ class Model:
     def _data_deleted(self, path: str, who: Process | None) -> None:
         if who is not None and who.vacuum is not None:
             self.vacuums.deletes(path, who)
+            return
+        if (
+            isinstance(self.log, BatchDirectoryLog)
+            and who is not None
+            and (path in self.log.ever_added or who.keeps_log)
+        ):
+            self.log.file_deleted(path, who)
             return
         if path in self.log.ever_added:
             # 6. only losers are deleted

@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from lakecommit.clock import Moment
 from lakecommit.committing import loop
 from lakecommit.formats.base import Committed
+from lakecommit.formats.evidence import LogAttempts
 from lakecommit.formats.parquet import cleaning, creation, evidence, log, table, writing
 from lakecommit.formats.parquet.compacting import Spool
 from lakecommit.formats.parquet.lines import entry_of
@@ -18,7 +20,7 @@ from lakecommit.formats.parquet.names import entry_path
 from lakecommit.formats.parquet.table import ParquetFormat
 from lakecommit.formats.parquet.writing import LogWriter
 from lakecommit.releasing import versions
-from lakecommit.restarting import reader
+from lakecommit.restarting import filling, reader
 from lakecommit.sealing.sealer import EpochVerdict, Sealer
 from lakecommit.storage.once import Mine
 
@@ -206,7 +208,36 @@ def holes_not_filled() -> Iterator[None]:
         yield
 
 
+@parquet_fault
+def holes_filled_from_the_highest_on() -> Iterator[None]:
+    async def seals_after(*args: Any) -> Any:
+        return list(await real(*args))[::-1]
+
+    real = filling.seals_after
+    with patch.object(filling, "seals_after", seals_after):
+        yield
+
+
 # P7: the log says who has won.
+
+
+@parquet_fault
+def what_the_log_names_not_asked() -> Iterator[None]:
+    async def named(store: Any, paths: Any) -> frozenset[str]:
+        return frozenset()
+
+    async def attempts(store: Any, wanted: Any) -> LogAttempts:
+        return LogAttempts(frozenset(), whole=True)
+
+    with all_of(patch.object(evidence, "named", named), patch.object(evidence, "attempts", attempts)):
+        yield
+
+
+@parquet_fault
+def files_of_the_newest_seal_stay() -> Iterator[None]:
+    """Also where Spark's sink has run its epoch, so that they are nobody's."""
+    with patch.object(ParquetFormat, "log_decides", False):
+        yield
 
 
 @parquet_fault
@@ -235,6 +266,17 @@ def a_directory_not_confirmed_before_a_put() -> Iterator[None]:
         return state
 
     with patch.object(LogWriter, "confirmed", confirmed):
+        yield
+
+
+@parquet_fault
+def an_entry_that_follows_counts_as_a_look() -> Iterator[None]:
+    async def next_state(store: Any, clock: Any, state: Any) -> Any:
+        now, after = Moment.of(clock), await real(store, clock, state)
+        return after if after is None else replace(after, looked=now)
+
+    real = log.next_state
+    with patch.object(log, "next_state", next_state):
         yield
 
 

@@ -37,7 +37,7 @@ class Process:
         # The listeners that it knows of when it cleans up, and since when; -1 from its start.
         self.listeners: dict[str, int] = {}
         self.sleeps = 0
-        self.asleep_ms = 0
+        self.asleep_ms = self.longest_sleep_ms = 0
         # Queries whose epoch it has planned for a table that was not there yet.
         self.knew_no_table: set[str] = set()
         # Whether no other driver of its queries lived at any time during its life.
@@ -94,6 +94,7 @@ class Process:
         world = self.world
         self.frozen = True
         self.asleep_ms = ms
+        self.longest_sleep_ms = max(ms, self.longest_sleep_ms)
         self.sleeps += 1
         world.note(self.name, "falls asleep", None, f"for {ms / 1000:.0f} s")
         world.count("sleeps")

@@ -18,6 +18,7 @@ from typing import Any
 from lakecommit.committing import loop as snapshots
 from lakecommit.progress import cadence
 
+from .batch_directory_scenario import BatchDirectoryScenario
 from .directory_scenario import DirectoryScenario
 from .hearing import Deaf
 from .memo import remembering
@@ -58,8 +59,7 @@ def run_world(seed: int, table_format: str = "delta") -> tuple[World, str | None
     reason: str | None = None
     try:
         with _snapshots_of(world.profile.snapshot_files), world.upkeep.short_days(), world.reading.small_requests():
-            story = Scenario if world.directory is None else DirectoryScenario
-            world.loop.run(story(world).run())
+            world.loop.run(_story_of(world).run())
     except Exception as error:
         cause = "" if error.__cause__ is None else "".join(traceback.format_exception(error.__cause__)[-6:])
         reason = f"{type(error).__name__}: {error}\n{cause}"
@@ -76,6 +76,12 @@ def _drain(world: World) -> None:
             return world.loop.drain()
         except Violation:
             continue
+
+
+def _story_of(world: World) -> Scenario:
+    if world.directory is None:
+        return Scenario(world)
+    return BatchDirectoryScenario(world) if world.directory.batches else DirectoryScenario(world)
 
 
 def run_seeds(

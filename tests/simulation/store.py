@@ -136,6 +136,7 @@ class Handle:
         """Sends a request: its effect comes after one delay, its answer after another."""
         process, world = self._process, self._world
         process.check()
+        world.on_request(process, verb, path)
         loop = world.loop
         future = loop.create_future()
         slow = verb == "creates" and path.startswith(world.log_directory)

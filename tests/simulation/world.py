@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -63,6 +64,8 @@ class World:
         self.objects = Objects(self)
         self.model = Model(self)
         self.failure: BaseException | None = None
+        # Is told of what a process asks the store for.
+        self.on_request: Callable[[Process, str, str], None] = lambda process, verb, path: None
         self._ids = 0
         # 1 while things go wrong, 0 when the faults have stopped.
         self.chaos = 1.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 
 from lakecommit.concurrency.parallel import in_parallel
-from lakecommit.errors import CorruptState
+from lakecommit.errors import CorruptState, StoreError
 from lakecommit.formats.evidence import Holding, LogAttempts, VersionTag
 from lakecommit.formats.parquet.lines import is_own, own_names
 from lakecommit.formats.parquet.log import LogStore, list_log
@@ -29,12 +29,12 @@ async def pieces(store: LogStore) -> AsyncIterator[bytes]:
     what is not known is never taken for absent."""
     for again in (False, True):
         # A compact may have come, and what it replaces gone, between the listing and the reads; what is wrong twice is
-        # wrong. What was said before is said again.
+        # wrong. What was said before is said again. A piece of an object that is gone fails as a store does.
         try:
             async for piece in pieces_of(store, await list_log(store)):
                 yield piece
             return
-        except CorruptState:
+        except (CorruptState, StoreError):
             if again:
                 raise
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakecommit.clock import Clock, Moment
-from lakecommit.errors import ContradictoryState, StoreError
+from lakecommit.errors import CommitFailed, ContradictoryState, StoreError
 from lakecommit.formats.base import Committed, Conflict, FormatStore, Moved, check_change, made_anew
 from lakecommit.formats.change import Change, Kind
 from lakecommit.formats.parquet.asked_apart import asked_of, known_from
@@ -17,6 +17,7 @@ from lakecommit.formats.parquet.batches import ParquetSelection, conflict, next_
 from lakecommit.formats.parquet.compacting import Spool
 from lakecommit.formats.parquet.lines import HEADER, entry_of
 from lakecommit.formats.parquet.log import compacted, confirm, following, list_log, look, open_table
+from lakecommit.formats.parquet.marks import OWN_MARKS_KEPT_MS
 from lakecommit.formats.parquet.names import LOG, entry_path, is_compact, record_path
 from lakecommit.formats.parquet.state import ParquetState
 from lakecommit.formats.plan import BATCH
@@ -28,6 +29,8 @@ LOOK_AGAIN_MS = 10_000
 # A compact that is larger is put by a process of its own.
 APART_BYTES = 32 * 1024**2
 CONFIRMATIONS = 20
+# For so long every version after that of a write has its mark, whatever the clocks of their writers say.
+SURELY_MARKED_MS = OWN_MARKS_KEPT_MS - 60 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class LogWriter:
         """Puts the next list, with what the change adds and removes.
 
         A slot may be free because its version was cleaned up long ago: so after its PUT a write looks whether it is the
-        newest version, or in it.
+        newest version, or in it. Raises `CommitFailed` where it slept for so long that this cannot be told.
         """
         body = HEADER if state.version < 0 else await self.body(state.version, state)
         if body is None:
@@ -131,8 +134,14 @@ class LogWriter:
         if isinstance(outcome, Mine) and (await list_log(self._store)).newest == number:
             return Committed(following(state, put, outcome.etag, now))
         newest = await self._reopened(state)
-        if own_mark_id(QueryId(change.id)) in newest.batch_marks:
+        if _is_in(change, newest):
             return Committed(newest)
+        if now.is_older_than(SURELY_MARKED_MS, Moment.of(self._clock)):
+            raise CommitFailed(
+                f"the process slept for days while it put version {number} of {self._store.location}, and the log "
+                f"keeps no mark for so long that would tell whether {change.id} is in it; nothing was deleted; look "
+                "for its rows, and run it again if they are missing"
+            )
         if isinstance(outcome, Mine):
             await self._store.delete([path])
             newest = await self._reopened(state)
@@ -229,6 +238,15 @@ def _numbers(state: ParquetState, mark: int) -> range:
     interval = state.record.interval
     second_newest = ((mark + 1) // interval - 1) * interval - 1
     return range(max(state.version + 1, second_newest), mark + 1)
+
+
+def _is_in(change: Change, newest: ParquetState) -> bool:
+    """Whether the change landed before this version: a write by its own mark. A fence has none, and its marks are all
+    that it is."""
+    if change.kind is Kind.FENCE:
+        reached = ((newest.mark(name), mark) for name, mark in change.marks)
+        return all(there is not None and there >= mark for there, mark in reached)
+    return own_mark_id(QueryId(change.id)) in newest.batch_marks
 
 
 def _is_same(left: ParquetState, right: ParquetState) -> bool:

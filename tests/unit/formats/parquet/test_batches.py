@@ -9,14 +9,17 @@ from dataclasses import replace
 import pytest
 
 from lakecommit.clock import Moment
-from lakecommit.errors import ConflictingWrite, InvalidInput, Overtaken
+from lakecommit.errors import CommitFailed, ConflictingWrite, InvalidInput, Overtaken
 from lakecommit.formats.change import Scope
+from lakecommit.formats.parquet import evidence
 from lakecommit.formats.parquet.names import LOG
 from lakecommit.formats.plan import BATCH
 from lakecommit.model import QueryId
 from lakecommit.progress.settings import Replacement, Txn
 from lakecommit.releasing.batches import fence
 from tests.lake import QUERY, SCHEMA, SETTINGS
+from tests.lake.directory import Directory
+from tests.lake.stores import Around
 
 
 def run(work):
@@ -175,6 +178,70 @@ def test_a_version_in_a_slot_that_was_cleaned_up_is_taken_back(table):
         await asleep.commit_batch(query, reports, schema=SCHEMA, settings=SETTINGS, txn=None)
         assert await table.ids() == [*range(26), 99]
         assert f"{LOG}/1.compact" not in await table.paths(LOG)
+
+    run(scenario())
+
+
+class Meanwhile(Around):
+    """`happens` after a version was put, before whoever has put it hears of that."""
+
+    def __init__(self, store, path, happens):
+        super().__init__(store)
+        self._path, self._happens = path, happens
+
+    async def create(self, path, body):
+        outcome = await self._store.create(path, body)
+        if path == self._path:
+            await self._happens()
+        return outcome
+
+
+def test_a_fence_is_not_taken_back_where_a_write_follows_at_once(table):
+    async def scenario():
+        await write(table, table.committer(), [0])
+        late = Meanwhile(table.store, f"{LOG}/1.compact", lambda: write(table, table.committer(), [1]))
+        await fence(Directory(table.clock, late).format(), [("batch-dead", 0)], table.new_id)
+        assert sorted(await table.log()) == [".lakecommit.json", "0.compact", "1.compact", "2.compact"]
+        assert await table.ids() == [0, 1]
+        assert (await table.format().open()).mark("batch-dead") == 0
+
+    run(scenario())
+
+
+def test_a_write_that_slept_until_its_mark_was_gone_is_not_written_twice(table):
+    async def scenario():
+        async def days_pass():
+            await write(table, table.committer(), [1])
+            table.pass_minutes(60 * 49)
+            await write(table, table.committer(), [2])
+
+        await write(table, table.committer(), [0])
+        asleep = Directory(table.clock, Meanwhile(table.store, f"{LOG}/1.compact", days_pass))
+        with pytest.raises(CommitFailed, match="slept for days"):
+            await write(asleep, asleep.committer(), [9])
+        assert await table.ids() == [0, 1, 2, 9]
+
+    run(scenario())
+
+
+class CleanedUp(Around):
+    """An object goes between the listing that shows it and the first request for it."""
+
+    gone = False
+
+    async def get_range(self, path, start, length):
+        if not self.gone:
+            self.gone = True
+            await self._store.delete([path])
+        return await self._store.get_range(path, start, length)
+
+
+def test_versions_that_go_while_files_are_looked_for_are_not_missed(table):
+    async def scenario():
+        for number in range(2):
+            await write(table, table.committer(), [number])
+        path = (await table.files())[0]
+        assert await evidence.named(CleanedUp(table.store), [path]) == {path}
 
     run(scenario())
 
