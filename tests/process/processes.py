@@ -23,7 +23,7 @@ _EXECUTOR = b"CoarseGrainedExecutorBackend"
 # How a file with manifests of pending epochs begins.
 _SEGMENT = b"LCPE"
 # As /proc calls it.
-_STOPPED = "T"
+STOPPED = "T"
 
 
 class DriverEnded(AssertionError):
@@ -114,7 +114,7 @@ class Driver:
     def pause(self) -> None:
         """Stops every process of the driver, workers included, and those that are forked meanwhile."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while set(self._states().values()) - {_STOPPED}:
+        while set(self._states().values()) - {STOPPED}:
             self._send_all(signal.SIGSTOP)
             assert time.monotonic() < deadline, f"processes {self._all()} do not stop"
             time.sleep(POLL_SECONDS)
@@ -157,7 +157,7 @@ class Driver:
 
     def _states(self) -> dict[int, str]:
         """The state of each of these."""
-        found = {pid: stat for pid in _pids() if (stat := _state_and_session(pid))}
+        found = {pid: stat for pid in _pids() if (stat := state_and_session(pid))}
         return {pid: state for pid, (state, session) in found.items() if session == self._process.pid}
 
     def _send_all(self, number: int) -> None:
@@ -199,7 +199,7 @@ def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def _state_and_session(pid: int) -> tuple[str, int] | None:
+def state_and_session(pid: int) -> tuple[str, int] | None:
     """Both of a process, None where it is gone or only waits to be collected by its parent."""
     try:
         # The name of the command comes first and may contain anything but a last parenthesis.
