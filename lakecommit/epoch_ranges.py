@@ -24,7 +24,7 @@ def ranges(epochs: Collection[int]) -> str:
 
 
 def parse_ranges(text: str) -> frozenset[Epoch]:
-    """Raises `InvalidInput` where `text` is no list of epochs."""
+    """Raises `InvalidInput` if `text` is no list of epochs."""
     found: set[Epoch] = set()
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())

@@ -22,7 +22,7 @@ _FIRST_MOMENT_US, _LAST_MOMENT_US = -(2**63), 2**63 - 1
 def check_event_time_column(fields: Iterable[Field], name: str) -> Field:
     """The one of `fields`, the top-level columns of the data, that `eventTimeColumn` names, in any case.
 
-    Raises `InvalidInput` where there is none, or where it holds no event times.
+    Raises `InvalidInput` if there is none, or if it holds no event times.
     """
     fields = tuple(fields)
     named = _named(fields, name)

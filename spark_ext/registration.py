@@ -68,7 +68,7 @@ def register(spark: SparkSession, listeners: Sequence[CommitListener] = ()) -> N
     `listeners` are told of snapshots of all streams of the process, beside those of earlier calls, also of calls for
     a context that was stopped since. One with the name of an earlier one takes its place.
 
-    Raises `InvalidInput`, and changes nothing, where workers could not run lakecommit, or a listener or a setting of
+    Raises `InvalidInput`, and changes nothing, if workers could not run lakecommit, or a listener or a setting of
     the process cannot be meant.
 
     In a Spark Connect session there is no driver process to put a committer into: writes commit inline, and nobody

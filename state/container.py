@@ -72,7 +72,7 @@ class RecordKind:
     def decode(self, data: bytes, name: str) -> dict[str, Any]:
         """The record in `data`; `name` is the object's, for the message.
 
-        Raises `CorruptState` where the bytes are not exactly one intact record of this kind, in this version or an
+        Raises `CorruptState` if the bytes are not exactly one intact record of this kind, in this version or an
         earlier one.
         """
         written, payload = self._payload(data, name)

@@ -29,7 +29,7 @@ def _store_options(_: click.Context, __: click.Parameter, given: tuple[str, ...]
 
 
 def age_ms(given: str) -> int:
-    """Raises `click.BadParameter` where it is no age."""
+    """Raises `click.BadParameter` if it is no age."""
     match = re.fullmatch(r"(\d{1,6})([mhd])", given.strip())
     if match is None:
         raise click.BadParameter("write a number with m, h or d, such as 90m, 24h or 7d")

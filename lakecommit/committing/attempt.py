@@ -38,7 +38,7 @@ async def commit(
     """Tries what `make` makes of the table until it is there; None where there is nothing to commit, or nothing left.
 
     `turn` is held for each try and let go between two of them. `seen` is called within it, after `view` has moved on.
-    Raises what `make` raises, `ConflictingWrite` where others have changed what the change rests on, and
+    Raises what `make` raises, `ConflictingWrite` if others have changed what the change rests on, and
     `CommitFailed` where others were always faster.
     """
     requests = 0

@@ -28,7 +28,7 @@ async def commit_batch(
 ) -> Landed:
     """Commits `pending` as the next version, which is known by the write's id; creates a missing table.
 
-    Raises `Overtaken` where its `txnVersion` was reached, or it was fenced off, since the write began: both
+    Raises `Overtaken` if its `txnVersion` was reached, or it was fenced off, since the write began: both
     are asked of every state of the table that the version could follow.
     """
     table = queries.table

@@ -21,7 +21,7 @@ async def evolve(
 ) -> Landed | None:
     """Has the table take rows of `schema`; None where it does, or where there is none.
 
-    Where others have changed it meanwhile, both are merged. Raises `SchemaMismatch` where no schema takes both.
+    Where others have changed it meanwhile, both are merged. Raises `SchemaMismatch` if no schema takes both.
     """
     change_id = new_id()
 

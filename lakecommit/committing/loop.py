@@ -286,7 +286,7 @@ class Snapshots:
         return parts
 
     def _hold(self, query: QueryId, epoch: SealedEpoch) -> None:
-        """Raises where nobody has the time to wait for a vacuum."""
+        """Raises if nobody has the time to wait for a vacuum."""
         waiting = vacuum_under_way(self._format.location, query, epoch.epoch)
         if self._patience_ms == 0:
             raise waiting

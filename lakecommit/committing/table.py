@@ -200,7 +200,7 @@ class TableCommitter:
     ) -> int | None:
         """Commits a batch write as one snapshot, known by the write's id. None where it was skipped.
 
-        Raises `Overtaken` where its `txnVersion` was reached, or it was fenced off, after it began, and
+        Raises `Overtaken` if its `txnVersion` was reached, or it was fenced off, after it began, and
         `ConflictingWrite` where others have changed what it replaces.
         """
         if reports and all(report is not None and report.skipped for report in reports):

@@ -49,7 +49,7 @@ class Token:
 
 
 def tokens(text: str) -> list[Token]:
-    """All tokens, and one of the kind "end". Raises `Unsupported` where none begins that is known here."""
+    """All tokens, and one of the kind "end". Raises `Unsupported` if none begins that is known here."""
     found: list[Token] = []
     position = 0
     while position < len(text):

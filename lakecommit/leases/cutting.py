@@ -97,7 +97,7 @@ async def guarded_cut(
 
     `now_ms` is what the store's clock said before the caller looked at anything: a lease that has expired by then
     counts no more. `new_run` gives 32 new hexadecimal digits. `worth` says whether anything would be deleted with a cut
-    at a version. `ignored` are ids of leases that are cut off. Raises `UnsupportedTable` where a lease is not
+    at a version. `ignored` are ids of leases that are cut off. Raises `UnsupportedTable` if a lease is not
     understood.
     """
     for _ in range(MOST_RUNS):

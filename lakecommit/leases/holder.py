@@ -98,7 +98,7 @@ class Holder:
         self.run(self._keeper.take(version))
 
     def check(self) -> None:
-        """Raises `LeaseLost` where the lease holds no longer; renews it first if half of its ttl has passed, on either
+        """Raises `LeaseLost` if the lease holds no longer; renews it first if half of its ttl has passed, on either
         clock. To be called before anything is planned, too. Raises `InvalidInput` in a copy of the process: what it has
         of the lease is as old as the copy, and the lease may have been lost or released since."""
         self._check_process()
@@ -111,7 +111,7 @@ class Holder:
         self._soon(self._keeper.move_on, version)
 
     def look(self) -> None:
-        """Raises `LeaseLost` where the lease did not hold until now, as the store says. Renews nothing."""
+        """Raises `LeaseLost` if the lease did not hold until now, as the store says. Renews nothing."""
         self.run(self._keeper.look())
 
     def release(self) -> threading.Thread:

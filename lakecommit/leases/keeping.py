@@ -46,7 +46,7 @@ class Keeper:
         return f"lease {self.lease} of version {self._version}{since}"
 
     def check(self) -> None:
-        """Raises `LeaseLost` where that is known. No I/O."""
+        """Raises `LeaseLost` if that is known. No I/O."""
         if self._lost is not None:
             raise LeaseLost(str(self._lost.args[0]))
 
@@ -76,7 +76,7 @@ class Keeper:
                 before = version
 
     async def take(self, version: int) -> None:
-        """Takes it for this version, whether it was held before or not. Raises `LeaseLost` where it cannot hold."""
+        """Takes it for this version, whether it was held before or not. Raises `LeaseLost` if it cannot hold."""
         async with self._one_at_a_time:
             await self._take(version)
 
@@ -86,7 +86,7 @@ class Keeper:
             self._move_to = version
 
     async def renew(self, parts_of_ttl: int | None = None) -> None:
-        """Renews it if that is due, or in any case; moves it on. Raises `LeaseLost` where it holds no longer."""
+        """Renews it if that is due, or in any case; moves it on. Raises `LeaseLost` if it holds no longer."""
         async with self._one_at_a_time:
             self.check()
             if self._version is None or not (parts_of_ttl is None or self.is_due(parts_of_ttl)):
@@ -94,7 +94,7 @@ class Keeper:
             await self._take(max(self._version, self._move_to or 0))
 
     async def look(self) -> None:
-        """Whether it held until now: asks the store, and renews nothing. Raises `LeaseLost` where it did not."""
+        """Whether it held until now: asks the store, and renews nothing. Raises `LeaseLost` if it did not."""
         async with self._one_at_a_time:
             self.check()
             if self._version is not None:

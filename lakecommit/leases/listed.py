@@ -30,7 +30,7 @@ class SeenLease:
 
 
 async def list_leases(store: List) -> Sequence[SeenLease]:
-    """All of them, expired ones too. Raises `UnsupportedTable` where one is not understood."""
+    """All of them, expired ones too. Raises `UnsupportedTable` if one is not understood."""
     return seen_leases([info async for page in store.list(LEASES) for info in page])
 
 
@@ -41,7 +41,7 @@ def seen_leases(infos: Iterable[ObjectInfo]) -> Sequence[SeenLease]:
         if name is None:
             raise UnsupportedTable(
                 f"{info.path} is no lease that this release understands: a newer lakecommit may promise something by "
-                "it, so that nothing is deleted. Use the release that put it there, or delete it if nobody did"
+                "it, so that nothing is deleted. Use the release that put it there, or delete it if none did"
             )
         found.append(SeenLease(name, info.modified_ms))
     return found

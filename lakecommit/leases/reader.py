@@ -60,7 +60,7 @@ class ReaderLease:
         return self._version
 
     def check(self) -> None:
-        """Raises `LeaseLost` where the lease holds no longer. To be called before what was read is used."""
+        """Raises `LeaseLost` if the lease holds no longer. To be called before what was read is used."""
         if self._holder is None or self._over:
             raise InvalidInput(
                 f"lease {self.id} {'was released' if self._over else 'is not taken yet'}: check it in its with block"
@@ -116,7 +116,7 @@ class ReaderLease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Deletes the lease. Raises `LeaseLost` where it did not hold all the time, also in the place of an error that
+        """Deletes the lease. Raises `LeaseLost` if it did not hold all the time, also in the place of an error that
         the block ended with, such as that of a file that was not found."""
         assert self._holder is not None
         try:

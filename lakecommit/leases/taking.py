@@ -66,7 +66,7 @@ class Taken:
 async def take(parts: Parts, objects: Objects, version: int, wanted: Wanted) -> Taken | NotNow:
     """Takes the lease of `objects` for `version`, or says what stands against it after ten seconds of looking.
 
-    On `NotNow` objects of before are there still. Raises `StoreError` where a step could not be confirmed: then nothing
+    On `NotNow` objects of before are there still. Raises `StoreError` if a step could not be confirmed: then nothing
     is known but what was known before, and all of it is to be done again.
     """
     at = Moment.of(parts.clock)

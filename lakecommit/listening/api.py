@@ -97,7 +97,7 @@ class ForgetsState(RemembersState, Protocol):
 
 
 def check_listeners(listeners: Sequence[CommitListener]) -> dict[str, CommitListener]:
-    """The listeners by name. Raises `InvalidInput` where one cannot be meant."""
+    """The listeners by name. Raises `InvalidInput` if one cannot be meant."""
     by_name: dict[str, CommitListener] = {}
     for listener in listeners:
         kind = type(listener).__name__

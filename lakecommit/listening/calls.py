@@ -44,7 +44,7 @@ async def call_in_thread(work: Callable[[], T]) -> T:
 
 
 async def call_listener(call: ListenerCall, work: Callable[[], T]) -> T:
-    """What `work` returns. Raises `ListenerFailed` where it raises anything, be it the wish to end the process."""
+    """What `work` returns. Raises `ListenerFailed` if it raises anything, be it the wish to end the process."""
 
     def attempt() -> T | _Raised:
         try:

@@ -55,7 +55,7 @@ class PartitionDone:
         tables: Collection[str] | None = None,
         name: str = "partition-done",
     ) -> None:
-        """Raises `InvalidInput` where that cannot be meant."""
+        """Raises `InvalidInput` if that cannot be meant."""
         self.name = name
         self._pattern = pattern
         self._columns = [plain or braced for plain, braced in _COLUMN.findall(pattern)]
@@ -180,7 +180,7 @@ class PartitionDone:
         return None
 
     def _begin_of(self, values: Mapping[str, str]) -> datetime:
-        """Raises `ValueError` where they say no time, or not surely one."""
+        """Raises `ValueError` if they say no time, or not surely one."""
         if _SIDE_BY_SIDE.search(self._formatter) is None:
             return datetime.strptime(self._text(values), self._formatter)
         for digits in range(1, _MOST_DIGITS + 1):
@@ -251,7 +251,7 @@ class _OpenPartitions:
 
 
 def _check_formatter(formatter: str, name: str) -> None:
-    """Raises `InvalidInput` where what it reads would not be the time that was meant."""
+    """Raises `InvalidInput` if what it reads would not be the time that was meant."""
     try:
         first, second = (sample.strftime(formatter) for sample in _SAMPLES)
         read_back = datetime.strptime(first, formatter).strftime(formatter) if first != second else first

@@ -47,7 +47,7 @@ class ListenerPlace:
 
     @staticmethod
     def from_bytes(body: bytes, path: str) -> ListenerPlace:
-        """Raises `CorruptState` where the object at `path` does not hold a place."""
+        """Raises `CorruptState` if the object at `path` does not hold a place."""
         try:
             fields = json.loads(body)
             epoch, state, remembers = fields["epoch"], fields.get("state"), "state" in fields
@@ -112,7 +112,7 @@ class StoredPlaces:
     async def write(self, store: PlaceStore, epoch: Epoch, body: bytes) -> ListenerPlace | None:
         """Stores `body` as the place at `epoch`. Returns another driver's place at the same epoch, if that was first.
 
-        Raises `CorruptState` where that cannot be read.
+        Raises `CorruptState` if that cannot be read.
         """
         before = self._newest
         number = epoch + 1

@@ -24,7 +24,7 @@ class OpenAndRead(Open, ReadFiles, Protocol):
 
 async def open_for_files(table_format: OpenAndRead) -> tuple[TableState | None, AsyncIterator[Sequence[CommittedFile]]]:
     """The newest version and the pages of its files; None for the version of a log that another writer has begun, and
-    whose files can be listed all the same. Raises `InvalidInput` where there is neither."""
+    whose files can be listed all the same. Raises `InvalidInput` if there is neither."""
     state = await table_format.open()
     if state is None and not format_named(table_format.name).foreign:
         raise no_table(table_format.name, table_format.location)

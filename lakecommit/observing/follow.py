@@ -59,7 +59,7 @@ class Watcher:
     async def refresh(self) -> WatchedTable:
         """The table as it is now. Whatever is raised, the next call goes on with what is known.
 
-        Raises `InvalidInput` where there is neither a table nor a query's state, and `ContradictoryState` where the
+        Raises `InvalidInput` if there is neither a table nor a query's state, and `ContradictoryState` if the
         table is not the one that was known: then the next call begins anew.
         """
         now = Moment.of(self._clock)

@@ -1,4 +1,5 @@
-"""The options of a write, declared once: names, values, defaults, bounds, help and their page in the docs.
+"""The options of writes and of reads, declared once: names, values, defaults, bounds, help and their page in the docs.
 
-Knows what may be asked for, not what becomes of it. Called by the service, Spark's side and the command line.
+Knows what may be asked for, not what becomes of it. Called by the service, readers, leases, Spark's
+side and the command line.
 """

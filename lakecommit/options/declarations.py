@@ -182,8 +182,8 @@ class Options:
         unset="the version when the write begins",
         values="a version of the table",
         help=(
-            'With mode("overwrite"): the version that the rows were made from. What others have changed since then of '
-            "that which would be replaced makes the write fail."
+            'With mode("overwrite"): the version that the rows were made from. If others have changed since then '
+            "what would be replaced, the write fails."
         ),
     )
     user_metadata: str | None = option(

@@ -101,7 +101,7 @@ def parse(
     # What the session says of tables of other formats is passed over, what the write says is not.
     others = {key for key in preset.properties if not _is_property(key, table_format)} - given.properties.keys()
     properties = {key: text for key, text in options.table_properties.items() if key not in others}
-    # Raises where the format has no such property, before anything is opened or written.
+    # Raises if the format has no such property, before anything is opened or written.
     table_format.check_properties(properties)
     return replace(options, table_properties=properties)
 

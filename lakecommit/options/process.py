@@ -14,7 +14,7 @@ from lakecommit.options.declaring import Declaration
 def process_options(session: Mapping[str, str], environment: Mapping[str, str]) -> ProcessOptions:
     """`session` are `spark.lakecommit.<option>` settings without that prefix; those of writes are passed over.
 
-    Raises `InvalidInput` where a value cannot be meant.
+    Raises `InvalidInput` if a value cannot be meant.
     """
     settings = {name.lower(): text for name, text in session.items()}
     values: dict[str, Any] = {}

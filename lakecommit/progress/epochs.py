@@ -112,7 +112,7 @@ class EpochVerdict(Enum):
 
 
 def advance(progress: Progress, event: Event) -> Progress:
-    """The progress after `event`. Raises `IllegalEvent`, and changes nothing, where the table does not have it."""
+    """The progress after `event`. Raises `IllegalEvent`, and changes nothing, if the table does not have it."""
     transition = TRANSITIONS.get((progress.phase, type(event)))
     if transition is None:
         raise IllegalEvent(f"{type(event).__name__} cannot happen while {progress.phase.value}: {event}")
@@ -179,7 +179,7 @@ def knows_newest_seal(progress: Progress) -> bool:
 
 
 def winners_of(reports: Sequence[Report | None], query: QueryId, epoch: Epoch) -> tuple[Winner, ...]:
-    """The winners that the reports of a complete epoch make. Raises where a report is missing, twice or foreign."""
+    """The winners that the reports of a complete epoch make. Raises if a report is missing, twice or foreign."""
     missing = [number for number, report in enumerate(reports) if report is None]
     if missing or not reports:
         raise ContradictoryState(

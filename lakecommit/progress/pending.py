@@ -56,7 +56,7 @@ class PendingMemory:
     def make_room(self, size: int) -> None:
         """Has as much written to disk as it takes. Precondition: `size` is within the limit.
 
-        Raises `LocalDiskFailed` where disk does not take it; then everything is still there.
+        Raises `LocalDiskFailed` if disk does not take it; then everything is still there.
         """
         while not self.has_room(size):
             max(self._tables, key=lambda table: table.most_of_one_query).spill()
@@ -123,7 +123,7 @@ class PendingFiles:
     def manifests(self, query: QueryId, epoch: Epoch) -> tuple[bytes, ...]:
         """The manifests of an epoch that was added and not dropped, in their order; `KeyError` for any other.
 
-        Raises `CorruptState` where they are on disk and not as they were written.
+        Raises `CorruptState` if they are on disk and not as they were written.
         """
         queue = self._queues.get(query)
         if queue is None or not queue.begin <= epoch < queue.end:

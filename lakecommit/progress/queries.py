@@ -162,7 +162,7 @@ class Queries:
         return self._runs[query].generation
 
     def staged(self, query: QueryId, run: Sequence[SealedEpoch]) -> list[Pending]:
-        """The files of pending epochs. Raises `CorruptState` where they were spilled and cannot be read back."""
+        """The files of pending epochs. Raises `CorruptState` if they were spilled and cannot be read back."""
         name = f"of a pending epoch of {query}"
         return [
             pending_of(

@@ -190,7 +190,7 @@ class InSnapshot:
 
 
 def after(run: Run, event: Any) -> Run:
-    """The run after `event`. Raises `IllegalEvent`, and changes nothing, where that cannot happen."""
+    """The run after `event`. Raises `IllegalEvent`, and changes nothing, if that cannot happen."""
     return TRANSITIONS[type(event)](run, event)
 
 

@@ -71,7 +71,7 @@ class TableView:
         return outcome
 
     async def look(self) -> None:
-        """Reads what the table is now. Raises `ContradictoryState` where it is not the one that was known."""
+        """Reads what the table is now. Raises `ContradictoryState` if it is not the one that was known."""
         self.state = await (self._format.open() if self.state is None else self._format.look(self.state))
 
     async def look_anew(self) -> None:
@@ -97,7 +97,7 @@ class TableView:
         return self.known.owner in (None, owner)
 
     async def admit(self, owner: str) -> None:
-        """Makes it the table of `owner`, if it has to be anybody's. Raises `InvalidInput` where it is another's."""
+        """Makes it the table of `owner`, if it has to be anybody's. Raises `InvalidInput` if it is another's."""
         self.state = await self._format.admit(self.known, owner)
 
     def takes_long(self, version: int) -> bool:
@@ -137,7 +137,7 @@ class TableView:
         return () if self.state is None else self._format.added_checks(self.state, plan)
 
     def check_plans(self, pending: Sequence[Pending], settings: TableSettings, remedy: str) -> None:
-        """Raises where files that are pending no longer fit the table; `remedy` is what helps then."""
+        """Raises if files that are pending no longer fit the table; `remedy` is what helps then."""
         for plan in {each.plan for each in pending if each.plan is not None}:
             try:
                 self._format.check(self.known, WritePlan.from_json(plan), settings.accepted_table_id)
@@ -145,7 +145,7 @@ class TableView:
                 raise SchemaMismatch(f"{error}; {remedy}") from None
 
     def check_identity(self, pending: Sequence[Pending]) -> None:
-        """Raises `TableMadeAnew` where files were written for another table. Whether they fit is not asked."""
+        """Raises `TableMadeAnew` if files were written for another table. Whether they fit is not asked."""
         for plan in {each.plan for each in pending if each.plan is not None}:
             table_id = WritePlan.from_json(plan).table_id
             if table_id not in (None, self.known.table_id):

@@ -50,7 +50,7 @@ def _new_id() -> str:
 
 
 async def pin(options: ReadOptions) -> Pinned:
-    """The version that a read with these options is of now. Raises `InvalidInput` where there is none."""
+    """The version that a read with these options is of now. Raises `InvalidInput` if there is none."""
     clock = SystemClock()
     opened = await opened_format(options, open_store(options.path, options.store_options), clock)
     version = options.version_as_of
@@ -65,7 +65,7 @@ async def pin(options: ReadOptions) -> Pinned:
 
 
 async def plan_tasks(options: ReadOptions, pinned: Pinned, session: Session) -> list[tuple[Split, ...]]:
-    """The splits of the version by task. Raises `VersionsGone` or `InvalidInput` where the log no longer has it."""
+    """The splits of the version by task. Raises `VersionsGone` or `InvalidInput` if the log no longer has it."""
     store, clock = open_store(options.path, options.store_options), SystemClock()
     opened = format_by_name(pinned.table_format, store, clock)
     state = await opened.at(pinned.plan.version)

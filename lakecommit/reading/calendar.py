@@ -31,7 +31,7 @@ def legacy_types(metadata: Mapping[bytes, bytes], physical_types: Iterable[str])
 
 
 def refuse_old(values: pa.Array, types: Collection[str], path: str, column: str) -> None:
-    """Raises `UnsupportedTable` where values of `types` mean something else than they say."""
+    """Raises `UnsupportedTable` if values of `types` mean something else than they say."""
     kind = values.type
     if pa.types.is_date32(kind):
         old = DATE.name in types and is_old(values, _FIRST_DAY)

@@ -71,7 +71,7 @@ class Files:
             self._loop = None
 
     def begin(self, path: str, size_bytes: int) -> Callable[[], OpenedFile]:
-        """Begins to open a file; what it gives waits for that. Raises `VersionsGone` there where the file is gone."""
+        """Begins to open a file; what it gives waits for that. Raises `VersionsGone` there if the file is gone."""
         local = self._local(path)
         if local is not None:
             return lambda: self._opened_here(local, path)

@@ -18,7 +18,7 @@ from lakecommit.schema import Field, Primitive
 
 def constant(field: Field, spelled: Mapping[str, str | None], zone: str | None) -> pa.Scalar:
     """The value that all rows of a file have in the partition column `field`. `zone` is the session's, in which times
-    are that do not say theirs. Raises `UnsupportedTable` where it cannot be told."""
+    are that do not say theirs. Raises `UnsupportedTable` if it cannot be told."""
     assert isinstance(field.type, Primitive), "no other column can be one of a partition"
     text = spelled.get(field.name)
     try:

@@ -48,7 +48,7 @@ class RowRead:
 
 
 def read_rows(read: RowRead, splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:
-    """The rows of `splits`, in their order. Raises `VersionsGone` where a file is gone."""
+    """The rows of `splits`, in their order. Raises `VersionsGone` if a file is gone."""
     with Files(read.place, read.plan.version, read.kept_by) as files:
         reader = _Reader(read, files)
         waiting = iter(splits)

@@ -60,7 +60,7 @@ class DeletedRows:
 
     @staticmethod
     def stored(body: bytes, place: VectorPlace, name: str) -> DeletedRows:
-        """From the bytes at its place. Raises `CorruptState` where they are not what was written."""
+        """From the bytes at its place. Raises `CorruptState` if they are not what was written."""
         size = int.from_bytes(body[:LENGTH_BYTES], "big")
         bitmap, checksum = body[LENGTH_BYTES:-CHECKSUM_BYTES], body[-CHECKSUM_BYTES:]
         if size != place.size or len(body) != place.length:

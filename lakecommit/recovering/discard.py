@@ -79,7 +79,7 @@ async def discard(
     Epochs that were begun and never sealed are sealed first, without winners and with an offset that no source has: a
     driver that only sleeps finds that its attempts have lost, and one that is started again is refused. The fence moves
     both marks past all of them. What another sink went past is made up for with nothing where nobody can read the table
-    until then. Files that the log names stay. Raises `InvalidInput` where the query has written so
+    until then. Files that the log names stay. Raises `InvalidInput` if the query has written so
     recently that an upload may still be under way.
     """
     sealed = await list_sealed_epochs(store, query)

@@ -43,7 +43,7 @@ class GivenUp:
 async def survey_epochs(
     store: ReadState, table_format: ReadTable, table: TableState, query: QueryId, epochs: frozenset[Epoch]
 ) -> GivenUp:
-    """What giving up `epochs` would do; `table` was read before. Raises `InvalidInput` where one has no seal."""
+    """What giving up `epochs` would do; `table` was read before. Raises `InvalidInput` if one has no seal."""
     marks = marks_of(table, query)
     sealed = [each.seal for each in await seals_after(store, query, None)]
     after = [seal for seal in sealed if marks.own is None or seal.epoch > marks.own]

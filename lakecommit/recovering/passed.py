@@ -94,7 +94,7 @@ async def commit_passed(
     """Commits the epochs that another sink went past and did not run; returns the version, None where there is none.
 
     The files of those that it did run are deleted first, while their manifests still name them; those of `given_up` are
-    left out. Raises where a file is gone, since the sink that went past may also have vacuumed, or where the epochs no
+    left out. Raises if a file is gone, since the sink that went past may also have vacuumed, or if the epochs no
     longer fit the table.
     """
     view = TableView(table_format)

@@ -141,7 +141,7 @@ class BatchVersions:
         return _with_kept_mark(change, table) if overtaken else change
 
     async def _check_not_written(self, txn: Txn) -> None:
-        """Raises where others have written what `txn` names since ours is gone, or where nobody can tell: that the mark
+        """Raises if others have written what `txn` names since ours is gone, or if nobody can tell: that the mark
         is beyond it says only that later writes of the application have followed."""
         written = await self._format.marks_after(txn.application_id, txn.version - 1)
         named = f"txnVersion {txn.version} of {txn.application_id!r}"

@@ -97,7 +97,7 @@ async def clean_dead_batch(
 async def fence(table_format: ChangeTable, marks: Sequence[tuple[str, int]], new_id: Callable[[], str]) -> None:
     """Commits a version with these marks and no file. A mark that is reached already is left as it is.
 
-    Raises `InvalidInput` where there is no table: whoever sleeps could still create it.
+    Raises `InvalidInput` if there is no table: whoever sleeps could still create it.
     """
     view = TableView(table_format)
     await view.look()

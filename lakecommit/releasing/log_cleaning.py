@@ -37,7 +37,7 @@ class LogCleaner:
         return await self.table_format.survey_log(oldest_leased(counting(leases, times_seen(leases))))
 
     async def clean(self) -> LogCleaned:
-        """Deletes what has expired and is kept by nobody. Raises `UnsupportedTable` where a lease is not understood."""
+        """Deletes what has expired and is kept by nobody. Raises `UnsupportedTable` if a lease is not understood."""
         if await self.table_format.log_keeps_files():
             return await self._clean_with_files()
         return await self.table_format.clean_log(oldest_leased(await self._leases()))

@@ -145,7 +145,7 @@ async def _since(
 
 async def _read_pending(store: Get, table_format: Testify, seals: Sequence[Seal]) -> list[Pending]:
     """The files of the winners. Manifests go when an epoch is released, which may have been broken off: then the log
-    names its attempts. Raises `ManifestMissing` where it does not."""
+    names its attempts. Raises `ManifestMissing` if it does not."""
     pending: list[Pending] = []
     for seal in seals:
         try:
@@ -217,7 +217,7 @@ async def _newest(
     store: Get, table_format: Located, versions: OwnVersions, query: QueryId, own: Epoch, replacing: Sequence[Epoch]
 ) -> Pending:
     """The epoch that the table should hold, and nothing else: the newest that was not given up, where a version is gone
-    that had replaced what was there before. Raises `ContradictoryState` where rows were appended since then."""
+    that had replaced what was there before. Raises `ContradictoryState` if rows were appended since then."""
     left = (Epoch(epoch) for epoch in range(own, -1, -1) if not versions.gave_up(Epoch(epoch)))
     newest = next(left, None)
     stored = None if newest is None else await find_seal(store, query, newest)

@@ -55,7 +55,7 @@ async def run_apart(
 
 
 async def work_apart(job: Job, *, local_dir: str | None = None) -> Mapping[str, str]:
-    """The same for what a format has asked for: its answer. Raises `StoreError` where there is none."""
+    """The same for what a format has asked for: its answer. Raises `StoreError` if there is none."""
     try:
         done: Mapping[str, str] = await _answer(job, local_dir, LONGEST_SECONDS)
         return done

@@ -21,7 +21,7 @@ async def fill_passed(
     """Lowest first, from the seals. What that sink has run itself stays as it is, and the sealed files have lost. Those
     of `given_up` are made up for with nothing.
 
-    Precondition: the marks were read. Raises `ContradictoryState` where an epoch is missing that has no seal, and
+    Precondition: the marks were read. Raises `ContradictoryState` if an epoch is missing that has no seal, and
     `FilesGone` where files of one are gone.
     """
     marks = view.marks(query)

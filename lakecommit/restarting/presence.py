@@ -61,7 +61,7 @@ class FilePresence:
     async def look(self, table: TableState, epochs: Sequence[SealedEpoch], staged: Sequence[Pending]) -> Look:
         """How many of `epochs`, the next ones of a query, may be committed now; `staged` are their files.
 
-        Costs nothing where nothing is in doubt. Raises `CorruptState` where files of the first one are gone.
+        Costs nothing where nothing is in doubt. Raises `CorruptState` if files of the first one are gone.
         """
         query, now_ms = staged[0].query, self._clock.wall_ms()
         memory = self._memory.setdefault(query, Looked())
@@ -89,7 +89,7 @@ class FilePresence:
         return look
 
     async def check_batch(self, table: TableState, files: Pending) -> None:
-        """Raises `CommitFailed` where a vacuum has taken files of a batch write, or may be about to; or where the write
+        """Raises `CommitFailed` if a vacuum has taken files of a batch write, or may be about to; or if the write
         slept for so long that it was cleaned up."""
         oldest_ms = min((file.created_ms for file in files.files), default=None)
         asleep = oldest_ms is not None and self._clock.wall_ms() - oldest_ms > BATCH_ASLEEP_MS
@@ -164,7 +164,7 @@ async def missing_files(store: GetRange, epochs: Sequence[Pending]) -> list[list
 
 
 async def check_present(store: GetRange, location: str, epochs: Sequence[Pending]) -> None:
-    """Raises `FilesGone` where files of `epochs` are gone."""
+    """Raises `FilesGone` if files of `epochs` are gone."""
     gone = await missing_files(store, epochs)
     without = [(each, missing) for each, missing in zip(epochs, gone, strict=True) if missing]
     if without:

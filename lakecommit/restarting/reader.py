@@ -126,7 +126,7 @@ class Reader:
         )
 
     async def check_fit(self, pending: Sequence[Pending], settings: TableSettings, remedy: str) -> None:
-        """Raises where files that are pending do not fit the table, or hold rows that it does not take any more."""
+        """Raises if files that are pending do not fit the table, or hold rows that it does not take any more."""
         table = self._queries.table
         plans = {each.plan for each in pending if each.plan is not None}
         if any(table.added_checks(WritePlan.from_json(plan)) for plan in plans):
@@ -137,7 +137,7 @@ class Reader:
         table.check_plans(pending, settings, remedy)
 
     async def look_for(self, query: QueryId, run: Sequence[SealedEpoch], staged: Sequence[Pending]) -> Look:
-        """How many of the next epochs may be committed now. Raises where files of the first one are gone; then the
+        """How many of the next epochs may be committed now. Raises if files of the first one are gone; then the
         others are looked for, too, so that all that is damaged is said at once."""
         await self._queries.table.see_vacuums(staged)
         table = self._queries.table.known

@@ -71,7 +71,7 @@ async def replay(
     others may have compacted its files meanwhile. Of those they are not added again.
 
     Of winners and manifests only some are in memory at a time, however many are pending. Epochs of `given_up` are kept
-    without any. Raises `ContradictoryState` where a seal with rows lies between the own mark and the mark (somebody
+    without any. Raises `ContradictoryState` if a seal with rows lies between the own mark and the mark (somebody
     else's sink went past it), belongs to another table or another chain, or where its files were in the table before
     the mark expired; `CorruptState` where a seal or a winner's manifest is missing or damaged. Whether the files are
     there is asked before they are committed.
@@ -178,7 +178,7 @@ class _Seals:
         return await in_parallel(self._read, await epochs_after(self._store, self._query, own))
 
     async def whole(self, stored: Sequence[StoredSeal]) -> list[StoredSeal]:
-        """The same seals with their winners. Raises where one is not what it was when it was read first."""
+        """The same seals with their winners. Raises if one is not what it was when it was read first."""
         return await in_parallel(self._whole, stored)
 
     async def _read(self, epoch: Epoch) -> StoredSeal:

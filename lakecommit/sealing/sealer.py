@@ -266,7 +266,7 @@ def _watermark(before: int | None, staged: Staged, settings: TableSettings) -> i
 
 
 def _check_same_epoch(ours: Seal, theirs: Seal) -> None:
-    """Raises where the epoch that another driver sealed first is not the one that we have run."""
+    """Raises if the epoch that another driver sealed first is not the one that we have run."""
     if theirs.previous != ours.previous:
         raise ContradictoryState(
             f"epoch {ours.epoch} of query {ours.query} was sealed by another driver, and the seal before it is not the "

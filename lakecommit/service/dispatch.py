@@ -282,7 +282,7 @@ class Committers:
             committer.end_run(query)
 
     def listen(self, listeners: Sequence[CommitListener]) -> None:
-        """Has these told of snapshots, too, from now on. Never waits. Raises `InvalidInput` where one is none."""
+        """Has these told of snapshots, too, from now on. Never waits. Raises `InvalidInput` if one is none."""
         self._listeners.add(listeners)
         for listening in self._tables.listening.values():
             listening.look_for_new()

@@ -134,7 +134,7 @@ class CommitterService:
     def drain(self, timeout: float) -> None:
         """Has everything that is pending committed and waits for it, at most `timeout` seconds.
 
-        Raises `StillPending` where that was not long enough, and what made a commit fail where one did.
+        Raises `StillPending` if that was not long enough, and what made a commit fail if one did.
         """
 
         async def within_time() -> None:

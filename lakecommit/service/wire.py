@@ -134,7 +134,7 @@ def failure(error: BaseException) -> Answer:
 
 
 def raise_failure(answer: Answer) -> None:
-    """Raises what the committer raised; nothing where it answered."""
+    """Raises what the committer raised; nothing if it answered."""
     if not answer.error:
         return
     known = getattr(errors, answer.error, None)

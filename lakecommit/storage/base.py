@@ -68,7 +68,7 @@ class Create(Protocol):
     async def create(self, path: str, body: bytes) -> CreateOutcome:
         """One request, create-if-absent, never repeated inside: the outcome is for the caller to judge.
 
-        Raises `AccessDenied` where credentials are refused and `StoreError` for what no retry can mend.
+        Raises `AccessDenied` if credentials are refused and `StoreError` for what no retry can mend.
         """
 
 

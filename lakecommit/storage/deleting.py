@@ -12,7 +12,7 @@ from lakecommit.storage.base import Delete
 async def delete_confirmed(store: Delete, paths: Sequence[str], backoff: Backoff | None = None) -> None:
     """After: none of them is there. What is not confirmed is asked for again while `backoff` allows it.
 
-    Raises `StoreError` where it is not known of one.
+    Raises `StoreError` if it is not known of one.
     """
     left = paths
     while left:

@@ -269,7 +269,7 @@ class ObstoreStore:
     async def _in_time(
         self, verb: str, request: Callable[[], Awaitable[T]], work_ms: int, backoff: Backoff | None = None
     ) -> T:
-        """What `request` answers. Raises `NoAnswer`, and cancels it, where none comes while another try is possible.
+        """What `request` answers. Raises `NoAnswer`, and cancels it, if none comes while another try is possible.
 
         The last try has as long as the client gives it. `work_ms` is what it takes beside the round trip.
         """

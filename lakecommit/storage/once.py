@@ -48,7 +48,7 @@ async def create_once(
     After: `Mine` where the stored bytes are `body`, `Theirs` with the bytes that are stored otherwise. Nothing is ever
     overwritten or deleted. An uncontended creation is one request.
 
-    Raises `StoreError` where the outcome is still unknown at the bound of the retries: the object may or may not be
+    Raises `StoreError` if the outcome is still unknown at the bound of the retries: the object may or may not be
     there, and may even appear later. Whatever rests on it has to be kept.
     """
     backoff = policy.backoff(clock, random, transfer_ms(len(body)))

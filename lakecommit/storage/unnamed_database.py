@@ -14,7 +14,7 @@ def unnamed_database(local_dir: str | None, cache_bytes: int) -> sqlite3.Connect
     """An empty one in `local_dir`, the system's temporary directory if None, which is gone when it is closed, or when
     the process is. It has `cache_bytes` in memory. Any thread may use it, one at a time.
 
-    Raises `OSError` or `sqlite3.Error` where local disk does not take it; so does every use of it.
+    Raises `OSError` or `sqlite3.Error` if local disk does not take it; so does every use of it.
     """
     descriptor, path = tempfile.mkstemp(dir=local_dir, prefix="lakecommit-", suffix=".db")
     os.close(descriptor)

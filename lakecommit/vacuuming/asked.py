@@ -27,7 +27,7 @@ class Asked:
 def retained_ms(asked: Asked, table_ms: int | None, location: str) -> int:
     """For how long what was removed stays. `table_ms` is the table's own retention, None for ever.
 
-    Raises `InvalidInput` where that is shorter than the table's own, and nobody has said that it may be.
+    Raises `InvalidInput` if that is shorter than the table's own, and nobody has said that it may be.
     """
     if asked.retain_ms is None and table_ms is None:
         raise InvalidInput(

@@ -225,6 +225,6 @@ def _local_disk() -> Iterator[None]:
         yield
     except (OSError, sqlite3.Error) as error:
         raise LocalDiskFailed(
-            f"local disk does not take the list of what may go: {error}; make room there, or point TMPDIR to a disk "
-            "that has some"
+            f"the list of what may go cannot be kept on local disk: {error}; make room there, or point TMPDIR to a "
+            "disk that has some"
         ) from error

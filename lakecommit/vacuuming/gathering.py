@@ -56,7 +56,7 @@ async def gather_staged(store: ListedStore, candidates: Candidates, progress: Pr
     """The files that manifests name: of epochs that wait for their commit, of attempts that run, and of those that have
     lost.
 
-    Raises `CorruptState` where one cannot be read, and `UnsupportedTable` where one is not understood: its files would
+    Raises `CorruptState` if one cannot be read, and `UnsupportedTable` if one is not understood: its files would
     look like nobody's.
     """
 
@@ -73,7 +73,7 @@ async def gather_staged(store: ListedStore, candidates: Candidates, progress: Pr
             if isinstance(each, ObjectInfo) and "/writers/" in each.path:
                 raise UnsupportedTable(
                     f"{each.path} is no manifest that this release understands: a newer lakecommit may name files in "
-                    "it, so that nothing is deleted. Use the release that put it there, or delete it if nobody did"
+                    "it, so that nothing is deleted. Use the release that put it there, or delete it if none did"
                 )
         for paths in await in_parallel(staged, manifests):
             candidates.staged(paths)

@@ -40,19 +40,19 @@ class Stored:
     highest: int
 
     def check(self, newest: int, location: str) -> None:
-        """Raises `UnsupportedTable` where these are records of another table than the one that ends at `newest`."""
+        """Raises `UnsupportedTable` if these are records of another table than the one that ends at `newest`."""
         # The first version removes nothing, so that who has cut there has cut nothing, whether or not it is there yet.
         if self.highest > max(newest, 0):
             raise UnsupportedTable(
                 f"a vacuum has cut or swept version {self.highest} of {location}, whose newest version is {newest}: "
                 "the table was made again, or an older log was put back, so that nobody can tell what was deleted. "
-                f"Nothing was deleted now; delete {SWEPT} and {CUTS} once nobody reads the table of before, and run it "
+                f"Nothing was deleted now; delete {SWEPT} and {CUTS} once nobody reads the earlier table, and run it "
                 "again"
             )
 
 
 async def vacuumed(store: List, now_ms: int) -> Stored:
-    """One listing. Raises `UnsupportedTable` where a name is not understood."""
+    """One listing. Raises `UnsupportedTable` if a name is not understood."""
     marks: list[int] = []
     cuts: list[int] = []
     litter: list[str] = []
@@ -68,7 +68,7 @@ async def vacuumed(store: List, now_ms: int) -> Stored:
             else:
                 raise UnsupportedTable(
                     f"{info.path} is nothing that this release understands: a newer lakecommit may mean something by "
-                    "it, so that nothing is deleted. Use the release that put it there, or delete it if nobody did"
+                    "it, so that nothing is deleted. Use the release that put it there, or delete it if none did"
                 )
     return Stored(max(marks, default=-1), tuple(marks), tuple(litter), max([*marks, *cuts], default=-1))
 

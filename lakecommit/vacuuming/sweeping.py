@@ -35,7 +35,7 @@ async def sweep(
     """Deletes the candidates of versions up to `version`. Precondition: there is a cut there. `last` is the newest
     version that was read; `advance` is called after each request.
 
-    Raises `ContradictoryState` where the log is no longer the one that was read: then nothing more is deleted.
+    Raises `ContradictoryState` if the log is no longer the one that was read: then nothing more is deleted.
     """
     swept, after_id = Swept(), 0
     while candidates.page(version, after_id, 1):

@@ -116,7 +116,7 @@ class TableVacuum:
             return Vacuumed(found, swept)
 
     async def _checked(self) -> TableState:
-        """Raises `InvalidInput` or `UnsupportedTable` where it cannot be done as it is asked for."""
+        """Raises `InvalidInput` or `UnsupportedTable` if it cannot be done as it is asked for."""
         state = await self._format.open()
         if state is None:
             raise no_table(self._format.name, self._format.location)

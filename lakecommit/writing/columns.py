@@ -27,7 +27,7 @@ def conform(batch: pa.RecordBatch, fields: tuple[Field, ...], schema: pa.Schema)
     """The batch's columns in the order, with the names and of the types of `schema`, which is that of `fields`.
 
     Columns are matched by logical name. A nullable column that the batch does not have is filled with nulls. Nothing
-    is copied where the types agree. Raises `SchemaMismatch`, naming the column, where a value would be lost.
+    is copied where the types agree. Raises `SchemaMismatch`, naming the column, if a value would be lost.
     """
     _refuse_extra(batch.schema, fields, "")
     columns = []

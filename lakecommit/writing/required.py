@@ -30,7 +30,7 @@ def required_below(fields: Iterable[Field]) -> tuple[RequiredBelow, ...]:
 
 
 def check_required(batch: pa.RecordBatch, asked: Iterable[RequiredBelow]) -> None:
-    """Raises `ConstraintViolated`, naming the column, where such a struct is null."""
+    """Raises `ConstraintViolated`, naming the column, if such a struct is null."""
     for each in asked:
         first, *rest = each.place
         column = batch.column(first)

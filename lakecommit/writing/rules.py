@@ -24,7 +24,7 @@ _SHOWN_CHARACTERS = 200
 class RowRules:
     """The rules of one plan, for rows of `fields`.
 
-    Raises `UnsupportedTable` where an expression is not evaluated exactly with the settings of this session: whoever
+    Raises `UnsupportedTable` if an expression is not evaluated exactly with the settings of this session: whoever
     has planned the write did not know them.
     """
 

@@ -208,7 +208,7 @@ def _record(named: NamedManifest | NamedSeal) -> Record:
 
 
 async def read_record(store: Store, key: str, location: str) -> ManifestOutput | SealOutput:
-    """Raises `InvalidInput` where there is no such object, `CorruptState` where it is damaged or something else."""
+    """Raises `InvalidInput` if there is no such object, `CorruptState` if it is damaged or something else."""
     length = await store.size(key)
     if length is None:
         table_location = location.removesuffix(f"/{key}")

@@ -243,9 +243,8 @@ def command(
 ) -> None:
     """Delete files of TABLE that were removed from it long ago.
 
-    Shows what would go and deletes it with --apply. Files stay that a version within the retention needs, a reader's
-    lease, or an epoch that is not committed yet. What was removed is known from the log; the table is listed only with
-    --full.
+    Shows what would go, and deletes it with --apply. A file stays if a version within the retention, a reader's lease
+    or an epoch that is not committed yet needs it. The log says what was removed; the table is listed only with --full.
     """
     if orphans_after_ms is not None and not full:
         raise click.UsageError("--orphans-after goes with --full: nothing else looks for files that nobody names")

@@ -37,7 +37,7 @@ class Reading:
 
 
 def reads(change: VersionChange, reading: Reading) -> bool:
-    """Whether the rows that it added are read. Raises `InvalidInput` where it removed rows and nobody said what to do
+    """Whether the rows that it added are read. Raises `InvalidInput` if it removed rows and nobody said what to do
     about that."""
     gone = next((file.path for file in change.removes() if file.data_change), None)
     if gone is None:

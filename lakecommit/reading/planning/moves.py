@@ -184,7 +184,7 @@ Moved = tuple[Planning, tuple[Effect, ...]]
 
 
 def after(planning: Planning, event: Any) -> Moved:
-    """The planner after `event`, and what is to be done. Raises `IllegalEvent`, and changes nothing, where that cannot
+    """The planner after `event`, and what is to be done. Raises `IllegalEvent`, and changes nothing, if that cannot
     happen, and what the planner has failed with, where it is asked for more."""
     return TRANSITIONS[type(event)](planning, event)
 

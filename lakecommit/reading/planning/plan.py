@@ -130,7 +130,7 @@ async def build_plan(
 
 
 def check_same(built: PlanName, written: PlanName, location: str) -> None:
-    """Raises `CorruptState` where a plan that was built again is not the one that the offsets were made by."""
+    """Raises `CorruptState` if a plan that was built again is not the one that the offsets were made by."""
     if built != written:
         raise CorruptState(
             f"the snapshot of version {written.version} of the table at {location} is not what the query began to "

@@ -28,7 +28,7 @@ class Held(Protocol):
         """Before something is planned: it holds, and is renewed first where that is due. Raises `LeaseLost`."""
 
     def take(self, version: int) -> None:
-        """Takes it for `version`, whether it is held already or not. Raises `LeaseLost` where it cannot hold."""
+        """Takes it for `version`, whether it is held already or not. Raises `LeaseLost` if it cannot hold."""
 
     def move_on(self, version: int) -> None:
         """From the next renewal on it keeps `version` and later ones. Returns at once."""
@@ -40,10 +40,10 @@ class Held(Protocol):
 class Leases(Protocol):
     async def begin(self, newest: Newest, wanted: Wanted) -> tuple[Held, int]:
         """A new lease of the newest version, for somebody who has planned nothing yet, and that version. Takes a newer
-        one where a vacuum was faster. Raises `LeaseLost` where that happens again and again."""
+        one where a vacuum was faster. Raises `LeaseLost` if that happens again and again."""
 
     async def go_on(self, lease: str, version: int, wanted: Wanted) -> Held:
-        """The lease of a run before, for `version`. Raises `LeaseLost` where a vacuum may have deleted a file that is
+        """The lease of a run before, for `version`. Raises `LeaseLost` if a vacuum may have deleted a file that is
         wanted."""
 
 

@@ -23,7 +23,7 @@ class Start:
 
 
 async def first_version(start: Start, versions: ReadVersions, newest: TableState) -> int | None:
-    """The first version that is read as a change; None for a snapshot. Raises `InvalidInput` where there is no such
+    """The first version that is read as a change; None for a snapshot. Raises `InvalidInput` if there is no such
     version yet."""
     if newest.version < 0:
         raise InvalidInput(

@@ -113,7 +113,7 @@ async def cleaned_up(store: Store, now_ms: int) -> Check:
         Verdict.WARNING,
         f"{sum(left.values())} manifests of {queries} queries are older than a day",
         f"{commands.command('status', store.location)} says whether epochs are pending; otherwise nobody cleans up "
-        "here, as where lakecommit.register(spark) is not called: run from time to time "
+        "here, because lakecommit.register(spark) was not called, for instance: run from time to time "
         f"{commands.command('clean', store.location, '--apply')}",
     )
 

@@ -77,7 +77,7 @@ class DiscardOutput:
 
 
 async def discard_query(store: Store, clock: Clock, query: QueryId, *, apply: bool) -> DiscardOutput:
-    """Shows what giving up a query would delete, or does it. Raises where the query wrote too recently for that."""
+    """Shows what giving up a query would delete, or does it. Raises if the query wrote too recently for that."""
     await find_queries(store, query)
     table_format = await table_at(store, clock)
     found = await survey_discard(store, table_format, query, clock.wall_ms())

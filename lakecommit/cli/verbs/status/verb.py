@@ -118,7 +118,7 @@ class StatusOutput:
 
 
 async def read_status(store: Store, clock: Clock, max_quiet_ms: int | None = None) -> StatusOutput:
-    """Raises `InvalidInput` where there is neither a table nor state of one.
+    """Raises `InvalidInput` if there is neither a table nor state of one.
 
     Cost: opening the table, one page of a listing for each query, what `query_status` says for each, a listing and the
     places of the listeners of each stream, the newest version or a few more for the names of queries, and where queries
