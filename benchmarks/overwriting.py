@@ -84,7 +84,7 @@ async def replaced(location: str) -> tuple[int, float, int]:
 
 
 def show(results: list[Result]) -> None:
-    table = Table(title=f"bound at 100,000 files in a checkpoint: {BOUND_MB} MB")
+    table = Table(title=f"bound at 100,000 files: {BOUND_MB} MB")
     for name in ("files", "in a checkpoint", "MB over idle", "seconds"):
         table.add_column(name, justify="right")
     for each in results:

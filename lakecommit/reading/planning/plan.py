@@ -7,23 +7,21 @@ filter does not make it another plan.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import pickle
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any
-
-import pyarrow as pa
 
 from lakecommit.errors import CorruptState, LocalDiskFailed
 from lakecommit.formats.reading import ReadFile
 from lakecommit.reading.planning.offsets import PlanName
 from lakecommit.reading.planning.splits import Split, splits_of
+from lakecommit.storage.memory import give_back
 from lakecommit.storage.unnamed_database import unnamed_database
 
 # How many splits are decoded at a time.
@@ -89,7 +87,7 @@ class Plan:
         with self._one_at_a_time:
             self._closed = True
             self._database.close()
-        _give_back()
+        give_back()
 
 
 async def build_plan(
@@ -127,16 +125,8 @@ async def build_plan(
     except BaseException:
         database.close()
         raise
-    _give_back()
+    give_back()
     return Plan(database, name, last[0] if last else "")
-
-
-def _give_back() -> None:
-    """What reading the log took, and a cache, Arrow and the C library would keep for a next time."""
-    pa.default_memory_pool().release_unused()
-    with suppress(OSError, AttributeError):
-        # Only glibc has it, and only there is it needed.
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def check_same(built: PlanName, written: PlanName, location: str) -> None:

@@ -25,9 +25,11 @@ from lakecommit.formats.delta.log.other_actions import OtherActions
 from lakecommit.formats.delta.log.pieces import Piece, pieces_backwards
 from lakecommit.formats.delta.log.reading import PARALLEL_COMMITS
 from lakecommit.storage.base import Found, ObjectInfo
+from lakecommit.storage.memory import give_back
 
 # Versions that are read at a time have no more bytes together, unless one alone has.
 WINDOW_BYTES = 8 * 1024 * 1024
+LARGE_WINDOW_BYTES = WINDOW_BYTES // 2
 
 
 class Base(Protocol):
@@ -136,6 +138,9 @@ class LiveFiles:
                         for batch in whole:
                             yield batch
                         gathered[found.kind] = [rest]
+            if sum(info.size_bytes for info in window) >= LARGE_WINDOW_BYTES:
+                del body
+                give_back()
         for actions in gathered.values():
             if actions:
                 yield together(actions)

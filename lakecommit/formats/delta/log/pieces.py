@@ -19,7 +19,7 @@ import pyarrow.json as pj
 from lakecommit.formats.delta.log.actions import is_per_file
 from lakecommit.formats.delta.log.file_actions import FileActions, FileKind, from_column, from_dicts
 
-PIECE_BYTES = 4 * 1024 * 1024
+PIECE_BYTES = 1 * 1024 * 1024
 _KINDS = {b'{"add":': FileKind.ADD, b'{"remove":': FileKind.REMOVE}
 _TEXT = pa.string()
 # Their nulls are no partition's.

@@ -7,9 +7,10 @@ came between would be dropped, and nobody would have seen its rows.
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from lakecommit.errors import ConflictingWrite, CorruptState, InvalidInput
 from lakecommit.formats.change import Change, Scope
@@ -23,6 +24,7 @@ from lakecommit.formats.scopes import InScope, in_scope
 from lakecommit.formats.uris import path_to_uri
 from lakecommit.model import DataFile
 from lakecommit.schema import parse
+from lakecommit.storage.memory import give_back
 
 # What is kept in memory of the actions; the rest is on local disk.
 IN_MEMORY_BYTES = 1024 * 1024
@@ -51,9 +53,9 @@ class DeltaSelection:
         with local_disk():
             self._lines.write(line)
 
-    def body(self) -> bytes:
+    def copy_to(self, body: IO[bytes]) -> None:
         self._lines.seek(0)
-        return self._lines.read()
+        shutil.copyfileobj(self._lines, body)
 
     def has_any(self, removed: Collection[str]) -> bool:
         """Whether a logical file of `removed` is among them."""
@@ -111,6 +113,7 @@ async def select(
 
 async def _fill(selection: DeltaSelection, store: LogStore, version: int, own: Mapping[str, str], now_ms: int) -> None:
     """`own` are the files of the write, by how the log spells them."""
+    give_back()
     async for found in LiveFiles(store, await _log_at(store, version)).read():
         for live in found.to_dicts():
             if live["path"] in own and live.get("deletionVector") is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -77,8 +78,13 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
             yield {"add": _add(file, next_row_id if row_ids else None, number)}
             next_row_id += file.rows
 
-    removes = b"" if change.removes is None else selected(change).body()
-    body = b"".join((encode(about_the_table()), removes, encode(adds())))
+    # What is removed may be most of it, and is never there twice.
+    lines = io.BytesIO()
+    lines.write(encode(about_the_table()))
+    if change.removes is not None:
+        selected(change).copy_to(lines)
+    lines.write(encode(adds()))
+    body = lines.getvalue()
     return Version(
         body,
         replace(
