@@ -60,7 +60,26 @@ def _unregistered(spark: Any, directory: Path) -> dict:
     view = spark._jsparkSession.table("extra")
     view.write().format("lakecommit").mode("append").save(str(table))
     repeated = len(list(table.rglob("*.parquet"))) - files - 3
-    return {"ids": quick_ids(table), "repeated_files": repeated, "streamed": streamed}
+    found = {"ids": quick_ids(table), "repeated_files": repeated, "streamed": streamed}
+    return {**found, "merged": _merged(spark, directory / "merged")}
+
+
+def _merged(spark: Any, table: Path) -> dict:
+    """The session wants schemas merged: what Spark says of an append, and what is there after others."""
+    setting = "spark.databricks.delta.schema.autoMerge.enabled"
+    spark.conf.set(setting, "true")
+    refusals = []
+    for number, options in enumerate(({}, {"mergeSchema": "true"})):
+        try:
+            rows = spark.range(number, number + 1).write.format("lakecommit").mode("append")
+            rows.options(**options).save(str(table))
+        except Exception as error:
+            refusals.append(str(error))
+    source = Source(table.with_suffix(".input"))
+    source.add([2])
+    run(source.frame(spark).select("id"), table, table.with_suffix(".c"))
+    spark.conf.unset(setting)
+    return {"refusals": refusals, "ids": quick_ids(table)}
 
 
 def committer_gone(directory: Path) -> dict:

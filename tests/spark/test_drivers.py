@@ -17,6 +17,14 @@ def test_without_register_spark_finds_the_source_and_workers_commit_inline(one_d
     assert seen["repeated_files"] == 0, "the tasks of a sealed epoch write nothing, also inline"
 
 
+def test_without_register_a_session_that_wants_schemas_merged_has_to_say_so_in_each_write(one_driver):
+    """Spark fails by itself, before lakecommit is asked: docs/when-something-is-wrong.md says what to do."""
+    seen = one_driver["inline"]["merged"]
+    (refusal,) = seen["refusals"]
+    assert "AssertionError: assertion failed" in refusal
+    assert seen["ids"] == [1, 2]
+
+
 # In one session: test_unreachable.py.
 @pytest.mark.soak
 def test_a_committer_that_is_gone_is_replaced_inline(tmp_path):
