@@ -1,7 +1,7 @@
 """What Delta's writers do, what lakecommit does, and the tests that show it: `python -m tests.behaviours` is the page.
 
-Each test runs lakecommit in `make test`. With *both*, the same test runs delta-spark, too, in `make test-all`: whatever
-it asserts holds for both writers.
+Each test runs lakecommit, nearly all of them in `make test`. With *both*, the same test runs delta-spark, too, in `make
+test-all`: whatever it asserts holds for both writers. Such a test has an argument `sink`, or the mark `both_writers`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ ROWS = (
             "spark/test_overwriting.py::test_the_whole_table",
             "spark/test_overwriting.py::test_deletion_vectors_are_removed_with_their_files",
             "spark/test_overwriting.py::test_a_table_that_only_grows_is_refused",
-            "spark/test_overwriting.py::test_change_data_feed_shows_what_was_replaced",
+            "spark/test_overwriting.py::test_change_data_feed_shows_what_was_added_and_replaced",
         ),
     ),
     Row(
@@ -96,7 +96,7 @@ ROWS = (
     Row(
         "default mode, `error`, `ignore`",
         "Spark refuses them for a Python data source",
-        ("spark/test_batch.py::test_other_modes_are_a_clear_error",),
+        ("spark/test_refused_alike.py::test_no_mode_at_all", "spark/test_batch.py::test_other_modes_are_a_clear_error"),
     ),
     Row(
         "`mergeSchema`, and the session's `autoMerge`", "the same, in a version of its own", ("spark/test_evolving.py",)
@@ -125,12 +125,38 @@ ROWS = (
         SAME,
         ("spark/test_leniency.py::test_smaller_whole_numbers",),
     ),
+    Row(
+        "`int` into `bigint` in a batch; an extra column without `mergeSchema`",
+        "refused, as Delta does",
+        ("spark/test_refused_alike.py::test_narrower_numbers_and_extra_columns",),
+    ),
+    Row(
+        "intervals, TIME, collations, a struct without fields",
+        "refused by column, as Delta does",
+        ("spark/test_refused_alike.py::test_types_that_no_table_has",),
+    ),
     Row("streams cast numbers that fit", SAME, ("spark/test_leniency.py::test_a_stream_casts_numbers_that_fit",)),
     Row("`void` columns", SAME, ("spark/test_leniency.py::test_columns_of_no_type_are_null",)),
     Row(
         "NOT NULL, CHECK, generated columns, defaults",
         "the same for the expressions in [expressions.md](expressions.md), else refused by name",
-        ("interop/test_rules.py", "interop/test_expressions.py", "interop/test_delta_features.py::test_invariants"),
+        (
+            "interop/test_rules.py::test_what_delta_takes_is_taken_and_what_it_refuses_is_refused",
+            "interop/test_rules.py::test_the_sessions_settings_count",
+            "interop/test_rules.py::test_streams",
+            "interop/test_expressions.py",
+            "interop/test_delta_features.py::test_invariants",
+        ),
+    ),
+    Row(
+        "NOT NULL below a struct that is null",
+        "violated",
+        ("interop/test_rules.py::test_not_null_below_structs_that_may_be_null",),
+    ),
+    Row(
+        "a stream out of JSON, whose columns may all be null, into NOT NULL",
+        SAME,
+        ("spark/test_refused_alike.py::test_a_json_stream_into_not_null",),
     ),
     Row("`char` and `varchar`", SAME, ("spark/test_lengths.py",)),
     Row(
@@ -140,8 +166,31 @@ ROWS = (
     ),
     Row(
         "table properties for writers: sizes, codecs, prefixes, statistics",
-        "the same; those that ask for a shuffle or a compaction are refused",
-        ("spark/test_table_properties.py",),
+        "the same",
+        (
+            "spark/test_table_properties.py::test_statistics_of_the_columns_that_are_named",
+            "spark/test_table_properties.py::test_names_of_files_are_random",
+            "spark/test_table_properties.py::test_the_codec_of_a_table_comes_before_that_of_the_session",
+            "spark/test_table_properties.py::test_the_size_of_files_is_the_tables",
+        ),
+    ),
+    Row(
+        "`optimizeWrite` and `autoCompact` of a table",
+        "refused, unless the write switches them off",
+        (
+            "spark/test_table_properties.py::"
+            "test_what_asks_for_a_shuffle_or_a_compaction_is_refused_unless_it_is_switched_off",
+        ),
+    ),
+    Row(
+        "symlink manifests of a table",
+        "refused: they would go stale",
+        ("spark/test_table_properties.py::test_symlink_manifests_are_kept_or_refused",),
+    ),
+    Row(
+        "`dataChange=true`, and `mergeSchema`, `optimizeWrite`, `autoCompact` that are false",
+        SAME,
+        ("spark/test_leniency.py::test_options_that_say_what_happens_anyway",),
     ),
     Row(
         "table features",
@@ -154,17 +203,41 @@ ROWS = (
         ("spark/test_driver_calls.py::test_partition_by_counts",),
     ),
     Row(
-        "tables by name: `saveAsTable`, `toTable`",
-        "of an existing table, if `register` was called; SQL, `insertInto` and `writeTo` are refused",
-        ("spark/test_tables_by_name.py",),
+        "`clusterBy(…)`, `bucketBy(…)`",
+        "refused in one sentence if `register` was called; Delta takes `clusterBy` and refuses `bucketBy`",
+        (
+            "spark/test_driver_calls.py::test_clustering_columns_are_refused",
+            "spark/test_driver_calls.py::test_buckets_are_refused",
+            "spark/test_driver_calls.py::test_what_cannot_run_is_refused_before_it_starts",
+        ),
     ),
     Row(
-        "session settings that Delta's writers read",
-        "count, or are refused",
+        "tables by name: `saveAsTable`, `toTable`",
+        "of an existing table, if `register` was called; SQL, `insertInto` and `writeTo` are refused",
+        ("spark/test_tables_by_name.py::test_names_are_taken_as_delta_takes_them", "spark/test_tables_by_name.py"),
+    ),
+    Row(
+        "session settings that Delta's writers read: `autoMerge`, `userMetadata`, `maxRecordsPerFile`, the codec, "
+        "`properties.defaults.*`",
+        SAME,
         (
-            "spark/test_batch.py::test_session_settings_are_defaults",
-            "interop/test_rules.py::test_the_sessions_settings_count",
+            "spark/test_evolving.py::test_a_session_that_wants_schemas_merged",
+            "spark/test_table_properties.py::test_what_the_session_says_of_new_tables_and_of_files",
+            "unit/options/test_session_options.py",
         ),
+    ),
+    Row(
+        "the session's `autoMerge` without `register`",
+        "batch appends end in an error of Spark's own ([schema-mismatch](when-something-is-wrong.md#schema-mismatch))",
+        (
+            "spark/test_drivers.py::"
+            "test_without_register_a_session_that_wants_schemas_merged_has_to_say_so_in_each_write",
+        ),
+    ),
+    Row(
+        "`dbfs:/`, `~` and similar locations",
+        "refused, with what was probably meant; `~` is the home directory",
+        ("spark/test_refused_alike.py::test_locations_of_stores_that_nobody_knows", "unit/storage/test_location.py"),
     ),
     Row(
         "Hadoop's S3 settings of the session",
@@ -180,6 +253,27 @@ ROWS = (
         ),
     ),
     Row("streams: `append`, restarts, several into one table", SAME, ("spark/test_stream.py",)),
+    Row(
+        "streams: `once`, `availableNow`, `processingTime`; queries that keep state",
+        SAME,
+        ("spark/test_streams_alike.py::test_every_trigger_and_a_query_that_keeps_state",),
+    ),
+    Row(
+        "DELETE, UPDATE, MERGE and OPTIMIZE beside a stream",
+        SAME,
+        (
+            "spark/test_streams_alike.py::test_rows_change_and_files_are_compacted_beside_a_stream",
+            "unit/committing/test_other_writers.py",
+        ),
+    ),
+    Row(
+        "change data feed of appends and overwrites",
+        SAME,
+        (
+            "spark/test_overwriting.py::test_change_data_feed_shows_what_was_added_and_replaced",
+            "interop/test_delta_features.py::test_change_data_feed_shows_the_append",
+        ),
+    ),
     Row(
         'streams: `outputMode("complete")`',
         SAME,
@@ -199,6 +293,11 @@ ROWS = (
         ),
     ),
     Row("writing from threads", SAME, ("spark/test_driver_calls.py::test_threads_write_as_they_do_with_delta",)),
+    Row(
+        "eight threads that create a table and append to it at once",
+        "all of them do; with Delta some have to try again",
+        ("spark/test_driver_calls.py::test_threads_that_create_a_table_and_append_to_it_at_once",),
+    ),
     Row(
         "checkpoints of the log, and its clean-up",
         "by a process of its own ([log-upkeep.md](log-upkeep.md))",
@@ -224,7 +323,12 @@ def functions_of(file: str) -> dict[str, bool]:
     """The tests in a file, and whether each of them runs both writers."""
     tree = ast.parse((ROOT / file).read_text())
     tests = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
-    return {node.name: "sink" in (each.arg for each in node.args.args) for node in tests}
+    return {node.name: runs_both(node) for node in tests}
+
+
+def runs_both(test: ast.FunctionDef) -> bool:
+    marked = any(ast.unparse(each) == "pytest.mark.both_writers" for each in test.decorator_list)
+    return marked or any(each.arg == "sink" for each in test.args.args)
 
 
 def shown_by(row: Row) -> Iterator[tuple[str, bool]]:
@@ -240,7 +344,8 @@ def page() -> str:
         "# What Delta's writers do, and what lakecommit does",
         "",
         "Written by `make docs` from `tests/behaviours.py`. Each row is shown by tests. Those with *both* run",
-        "delta-spark in the same test, too (`make test-all`), so that what they assert holds for both writers.",
+        "delta-spark in the same test, too (`make test-all`), so that what they assert holds for both writers, or says",
+        "where they differ.",
         "",
         "| what a user does | lakecommit | shown by |",
         "| --- | --- | --- |",

@@ -45,6 +45,7 @@ def expected(frame: DataFrame, asked: list[str]) -> set[tuple[str, int]]:
     return {(condition, each.row) for each in rows for n, condition in enumerate(asked) if each[f"c{n}"]}
 
 
+@pytest.mark.both_writers
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 20))])
 def test_filters_find_the_same_rows(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)

@@ -75,6 +75,7 @@ def outcome(frame: DataFrame, writer: str, path: Path) -> str:
     return ""
 
 
+@pytest.mark.both_writers
 def test_what_delta_takes_is_taken_and_what_it_refuses_is_refused(spark: SparkSession, tables: dict[str, Path]) -> None:
     for query in TAKEN:
         assert [outcome(spark.sql(query), writer, tables[writer]) for writer in WRITERS] == ["", ""], query
@@ -86,6 +87,7 @@ def test_what_delta_takes_is_taken_and_what_it_refuses_is_refused(spark: SparkSe
     assert [rows(spark, tables[writer]) for writer in WRITERS] == [theirs, theirs]
 
 
+@pytest.mark.both_writers
 @pytest.mark.soak
 def test_not_null_below_structs_that_may_be_null(spark: SparkSession, tmp_path: Path) -> None:
     """Fails for the reasons of the test above, and shows streams, and what is deeper."""
@@ -126,6 +128,7 @@ def test_the_reason_is_the_first_line(spark: SparkSession, tables: dict[str, Pat
     )
 
 
+@pytest.mark.both_writers
 @pytest.mark.parametrize("ansi", [pytest.param("true", marks=pytest.mark.soak), "false"])
 def test_the_sessions_settings_count(spark: SparkSession, tmp_path: Path, ansi: str) -> None:
     """With ANSI a division by zero fails, without it is null, which is not true either."""
@@ -156,6 +159,7 @@ def stream(frame: DataFrame, writer: str, path: Path) -> Any:
     return made.options(**(EPOCH_BY_EPOCH if writer == "lakecommit" else {})).start(str(path))
 
 
+@pytest.mark.both_writers
 @pytest.mark.soak
 def test_streams(spark: SparkSession, tmp_path: Path) -> None:
     """Generated and checked, epoch by epoch; a constraint that is added under the stream holds from then on."""

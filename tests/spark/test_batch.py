@@ -56,15 +56,21 @@ def test_deltas_own_writer_and_ours_take_turns(spark, tmp_path):
     assert quick_ids(table) == list(range(50))
 
 
-def test_a_repeated_txn_version_writes_nothing(spark, tmp_path):
+@pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
+def test_a_repeated_txn_version_writes_nothing(spark, tmp_path, sink):
     table = tmp_path / "orders"
-    append(spark.range(5), table, txnAppId="nightly", txnVersion="7")
+
+    def write(frame, version: str) -> None:
+        options = {"txnAppId": "nightly", "txnVersion": version}
+        frame.write.format(sink).mode("append").options(**options).save(str(table))
+
+    write(spark.range(5), "7")
     files = sorted(table.rglob("*.parquet"))
-    append(spark.range(5), table, txnAppId="nightly", txnVersion="7")
-    append(spark.range(5), table, txnAppId="nightly", txnVersion="6")
+    write(spark.range(5), "7")
+    write(spark.range(5), "6")
     assert sorted(table.rglob("*.parquet")) == files
     assert quick_ids(table) == [0, 1, 2, 3, 4]
-    append(spark.range(5, 6), table, txnAppId="nightly", txnVersion="8")
+    write(spark.range(5, 6), "8")
     assert quick_ids(table) == [0, 1, 2, 3, 4, 5]
 
 

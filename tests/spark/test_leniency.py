@@ -75,6 +75,13 @@ def test_columns_of_no_type_are_null(spark, tmp_path, sink):
     assert rows(spark, table) == [{"id": 0, "name": "x"}, {"id": 1, "name": None}]
 
 
+def test_options_that_say_what_happens_anyway(spark, tmp_path, sink):
+    table = tmp_path / "orders"
+    options = dict.fromkeys(("mergeSchema", "optimizeWrite", "autoCompact"), "false")
+    append(spark.range(1), table, sink, dataChange="true", **options)
+    assert rows(spark, table) == [{"id": 0}]
+
+
 def test_a_stream_casts_numbers_that_fit(spark, tmp_path, sink):
     source, table = Source(tmp_path / "input"), tmp_path / "orders"
     numbers = spark.range(1).selectExpr("cast(id as int) id", "cast(id as double) d", "cast(id as decimal(20,2)) m")

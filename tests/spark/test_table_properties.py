@@ -99,15 +99,45 @@ def test_the_size_of_files_is_the_tables(spark, tmp_path):
 
 
 @both
-def test_what_asks_for_a_shuffle_or_a_compaction_is_refused_unless_it_is_switched_off(spark, tmp_path, sink):
+@pytest.mark.parametrize("option", ["optimizeWrite", pytest.param("autoCompact", marks=pytest.mark.soak)])
+def test_what_asks_for_a_shuffle_or_a_compaction_is_refused_unless_it_is_switched_off(spark, tmp_path, sink, option):
     table = tmp_path / "orders"
-    create(spark, table, "id BIGINT", "'delta.autoOptimize.optimizeWrite' = 'true'")
+    create(spark, table, "id BIGINT", f"'delta.autoOptimize.{option}' = 'true'")
     if sink == "lakecommit":
-        with pytest.raises(Exception, match=r"delta.autoOptimize.optimizeWrite, and option optimizeWrite is not avail"):
+        with pytest.raises(Exception, match=rf"delta.autoOptimize.{option}, and option {option} is not avail"):
             append(spark.range(3), table, sink)
         assert not [*table.glob("*.parquet")]
-    append(spark.range(3), table, sink, optimizeWrite="false")
+    append(spark.range(3), table, sink, **{option: "false"})
     assert spark.read.format("delta").load(str(table)).count() == 3
+
+
+@both
+def test_symlink_manifests_are_kept_or_refused(spark, tmp_path, sink):
+    table = tmp_path / "orders"
+    create(spark, table, "id BIGINT", "'delta.compatibility.symlinkFormatManifest.enabled' = 'true'")
+    if sink == "lakecommit":
+        with pytest.raises(Exception, match=r"symlink manifests .* would go stale; ALTER TABLE"):
+            append(spark.range(3), table, sink)
+        assert not [*table.glob("*.parquet")]
+        return
+    append(spark.range(3), table, sink)
+    assert (table / "_symlink_format_manifest" / "manifest").is_file()
+
+
+@both
+def test_what_the_session_says_of_new_tables_and_of_files(spark, tmp_path, sink):
+    table, before = tmp_path / "orders", spark.conf.get("spark.sql.parquet.compression.codec")
+    default = "spark.databricks.delta.properties.defaults.appendOnly"
+    spark.conf.set(default, "true")
+    spark.conf.set("spark.sql.parquet.compression.codec", "gzip")
+    try:
+        append(spark.range(3), table, sink)
+    finally:
+        spark.conf.unset(default)
+        spark.conf.set("spark.sql.parquet.compression.codec", before)
+    assert codecs(table) == {"GZIP"}
+    properties = spark.sql(f"SHOW TBLPROPERTIES delta.`{table}`").collect()
+    assert ("delta.appendOnly", "true") in map(tuple, properties)
 
 
 def test_a_table_that_lakecommit_creates_is_written_as_its_properties_ask(spark, tmp_path):

@@ -79,7 +79,7 @@ def mismatches(data: Struct, table: Struct, *, casts: bool = False, missing: Mis
     null has nulls is seen row by row.
     """
     compared = _compare_structs(data, table, "", _Ways(casts, missing))
-    return [*_no_columns(data), *_duplicates(data, ""), *_unwritable(data, "", void=True), *compared]
+    return [*_no_columns(data), *_duplicates(data, ""), *unwritable(data), *compared]
 
 
 def written_schema(data: Struct, table: Struct) -> Struct:
@@ -140,6 +140,11 @@ def structs(data_type: DataType, prefix: str) -> Iterator[tuple[str, Struct]]:
             yield from structs(value, prefix + "value.")
         case UserDefined(_, stored):
             yield from structs(stored, prefix)
+
+
+def unwritable(data: Struct) -> Iterator[str]:
+    """What of rows of `data` no file can hold. Columns of no type are null."""
+    return _unwritable(data, "", void=True)
 
 
 def schema_problems(data: Struct, partition_columns: Iterable[str]) -> list[str]:

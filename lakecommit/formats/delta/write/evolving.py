@@ -20,6 +20,7 @@ from lakecommit.formats.delta.state import DeltaState, Metadata
 from lakecommit.formats.delta.write.creation import features_of_types, new_schema
 from lakecommit.formats.plan import WritePlan
 from lakecommit.formats.schema.fields import all_fields
+from lakecommit.formats.schema.fit import unwritable
 from lakecommit.schema import Field, Struct, parse, to_json
 
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
@@ -47,7 +48,9 @@ def evolution(state: DeltaState, data: Struct, new_id: Callable[[], str] = _rand
     schema = merged(table, data, metadata.partition_columns, widening=widening)
     if schema == table:
         return None
-    if problems := new_table_problems(schema, (), any_name=mapped):
+    # A table's schema leaves out some of what the data's says, such as collations.
+    problems = dict.fromkeys([*unwritable(data), *new_table_problems(schema, (), any_name=mapped)])
+    if problems:
         raise SchemaMismatch("columns cannot be added to the table: " + "; ".join(problems))
     configuration = dict(metadata.configuration)
     if mapped:

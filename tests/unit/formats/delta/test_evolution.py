@@ -172,6 +172,7 @@ def test_mapped_columns_get_ids_that_nobody_had() -> None:
         (field("with space"), "the name 'with space'"),
         (field("v", "interval day"), "has the type interval day"),
         (field("e", struct()), "struct without fields"),
+        (field("c", "string", __COLLATIONS={"c": "spark.UTF8_LCASE"}), "column c has a collation"),
     ],
 )
 def test_columns_that_no_table_could_have(new: dict[str, Any], said: str) -> None:
