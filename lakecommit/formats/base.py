@@ -102,7 +102,7 @@ def made_anew(location: str, old_id: str, new_id: str, sealed: str = "", remedy:
 
 
 def check_change(state: TableState, change: Change) -> None:
-    """Raises `ValueError` where a change does not follow `state`, or contradicts itself: a bug of who made it."""
+    """Raises `ValueError` if a change does not follow `state`, or contradicts itself: a bug of who made it."""
     marks = (*change.marks, *change.kept_marks)
     if len({application_id for application_id, _ in marks}) < len(marks):
         raise ValueError("a change sets the mark of one application twice")
@@ -164,17 +164,17 @@ class Open(Located, Protocol):
         owner: str | None = None,
     ) -> TableState:
         """Creates an empty table, or opens the one that somebody created meanwhile. `owner` is who writes to it, if
-        that is known. Raises `InvalidInput` where there is something else."""
+        that is known. Raises `InvalidInput` if there is something else."""
 
     async def admit(self, state: TableState, owner: str) -> TableState:
-        """The same table, which is this writer's from now on, if it has to be anybody's. Raises `InvalidInput` where it
+        """The same table, which is this writer's from now on, if it has to be anybody's. Raises `InvalidInput` if it
         is somebody else's."""
 
     async def look(self, state: TableState) -> TableState:
         """What the table is now, reading only what is newer than `state`.
 
         Where somebody wrote over the version of `state`, all is read anew, and the answer is `rewritten` once more.
-        Raises `ContradictoryState` where the table is not the one that `state` was read from.
+        Raises `ContradictoryState` if the table is not the one that `state` was read from.
         """
 
     def follow(self, state: TableState) -> AsyncIterator[TableState]:
@@ -207,20 +207,20 @@ class PlanWrite(Located, Protocol):
     def evolution(self, state: TableState, schema: str) -> Evolution | None:
         """What a change has to make of the table so that it takes rows of `schema`; None if it does already. No I/O.
 
-        Precondition of a change with it: it follows `state`. Raises `SchemaMismatch` where no wider schema takes both.
+        Precondition of a change with it: it follows `state`. Raises `SchemaMismatch` if no wider schema takes both.
         """
 
     def planned_schema(self, state: TableState, plan: WritePlan) -> Evolution | None:
         """What a change makes of the table so that it has the schema of a `plan` that replaces it; None if it has."""
 
     def check_scope(self, state: TableState | None, plan: WritePlan, scope: Scope) -> None:
-        """Raises `InvalidInput` where a table that is written by `plan` cannot be replaced within `scope`. No I/O."""
+        """Raises `InvalidInput` if a table that is written by `plan` cannot be replaced within `scope`. No I/O."""
 
     def added_checks(self, state: TableState, plan: WritePlan) -> tuple[Check, ...]:
         """The checks of the table that rows by `plan` were not asked for. Whoever asks them makes the plan fit."""
 
     def check(self, state: TableState, plan: WritePlan, accepted_id: str | None = None) -> None:
-        """Raises `SchemaMismatch` where files written by `plan` no longer fit the table.
+        """Raises `SchemaMismatch` if files written by `plan` no longer fit the table.
 
         Also `ContradictoryState` where they were written for another table, unless this one's id is `accepted_id`.
         """
@@ -232,7 +232,7 @@ class Commit(Located, Protocol):
 
         Precondition: `version` is not after `state`. A change that removes them rests on that version: `commit` answers
         `Conflict` where others have changed since then what is in the scope. Files of `adds` that are there already,
-        as they were written, are not among them. Raises `InvalidInput` where the table cannot be replaced so, or where
+        as they were written, are not among them. Raises `InvalidInput` if the table cannot be replaced so, or where
         a file of `adds` is outside of the scope.
         """
 
@@ -250,7 +250,7 @@ class Commit(Located, Protocol):
 
     def work_apart(self, run: Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]]) -> None:
         """From now on, what takes much memory is done elsewhere: `run` has a process of its own call `do_apart`, and
-        gives its answer. Raises `StoreError` where that did not come to its end."""
+        gives its answer. Raises `StoreError` if that did not come to its end."""
 
     async def do_apart(self, job: Mapping[str, str]) -> Mapping[str, str]:
         """What `job`, made by this format, asks for. Again is harmless."""
@@ -287,7 +287,7 @@ class Testify(Located, Protocol):
     async def named(self, paths: Collection[str]) -> frozenset[str]:
         """Which of `paths`, data files of lakecommit, the log names as it is now, added or removed.
 
-        Expensive; for what no seal decides. Raises `CorruptState` where the log cannot say.
+        Expensive; for what no seal decides. Raises `CorruptState` if the log cannot say.
         """
 
     async def ever_named(self, attempts: Collection[AttemptId]) -> LogAttempts:
@@ -336,7 +336,7 @@ class Describe(Located, Protocol):
         """Some of the paths that `decoded` takes, those that tell most first."""
 
     async def decoded(self, path: str) -> Mapping[str, Any] | None:
-        """What an object of the log says; None where there is none. Raises `CorruptState` where it is damaged."""
+        """What an object of the log says; None where there is none. Raises `CorruptState` if it is damaged."""
 
 
 class ReadFiles(Located, Protocol):
@@ -344,7 +344,7 @@ class ReadFiles(Located, Protocol):
         """The data files of the version of `state`, page by page, for readers that know no log; None stands for the
         newest of a log that is not lakecommit's, as the `foreign` of a format's settings are.
 
-        Raises `UnsupportedTable`, before the first page, where files alone do not say what rows the table has.
+        Raises `UnsupportedTable`, before the first page, if files alone do not say what rows the table has.
         """
 
 

@@ -50,7 +50,7 @@ class MaxLength:
 
 
 def check_owner(plan: WritePlan, owner: str, location: str) -> None:
-    """Raises `InvalidInput` where the table is another writer's: said before anything is written."""
+    """Raises `InvalidInput` if the table is another writer's: said before anything is written."""
     if plan.owner not in (None, owner):
         raise owned_by_another(location, str(plan.owner), owner)
 

@@ -21,13 +21,13 @@ InScope = Callable[[Mapping[str, str | None]], bool]
 
 
 def check_scope(schema: Struct, partition_columns: tuple[str, ...], scope: Scope) -> None:
-    """Raises `InvalidInput` where nobody could tell which partitions of such a table are meant."""
+    """Raises `InvalidInput` if nobody could tell which partitions of such a table are meant."""
     if scope.where is not None:
         _where(partition_fields(schema, partition_columns), scope.where)
 
 
 def in_scope(schema: Struct, partition_columns: tuple[str, ...], scope: Scope, adds: Sequence[DataFile]) -> InScope:
-    """For a write of `adds`. Raises `InvalidInput` where one of them is not within the scope itself."""
+    """For a write of `adds`. Raises `InvalidInput` if one of them is not within the scope itself."""
     fields = partition_fields(schema, partition_columns)
     if scope.where is not None:
         test = _where(fields, scope.where)

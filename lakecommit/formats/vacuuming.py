@@ -71,7 +71,7 @@ class LogToVacuum:
 
 class Vacuum(Located, Protocol):
     def check_vacuum(self, state: TableState) -> None:
-        """Raises `UnsupportedTable`, naming the feature, where files might be deleted that somebody needs. No I/O."""
+        """Raises `UnsupportedTable`, naming the feature, if files might be deleted that somebody needs. No I/O."""
 
     def kept_ms(self, state: TableState) -> int | None:
         """For how long the table itself keeps what it has removed; None for ever. No I/O."""
@@ -82,14 +82,14 @@ class Vacuum(Located, Protocol):
     async def log_to_vacuum(self, state: TableState, swept: int) -> LogToVacuum:
         """The log up to its newest version, with all that was removed after the version `swept`, -1 for all.
 
-        A listing of the log or two, and nothing that grows with the table. Raises `CorruptState` where versions are
+        A listing of the log or two, and nothing that grows with the table. Raises `CorruptState` if versions are
         missing that it takes to know what is live.
         """
 
     def names(self, versions: Sequence[LoggedVersion]) -> AsyncIterator[tuple[int, Sequence[Named]]]:
         """All that each of `versions` names, page by page, in the order of the versions. Not all have a page.
 
-        Raises `CorruptState` where one is gone or damaged.
+        Raises `CorruptState` if one is gone or damaged.
         """
 
     def live_names(self, log: LogToVacuum) -> AsyncIterator[Sequence[Named]]:
@@ -101,5 +101,5 @@ class Vacuum(Located, Protocol):
     async def versions_after(self, version: LoggedVersion) -> Sequence[LoggedVersion]:
         """Those that are there now, in order; two requests where there are none.
 
-        Raises `ContradictoryState` where `version` is not what it was: then nobody can tell what came after it.
+        Raises `ContradictoryState` if `version` is not what it was: then nobody can tell what came after it.
         """

@@ -65,7 +65,7 @@ def notes_of(change: Change) -> dict[str, Any]:
 def holding_in(info: Mapping[str, Any], query: QueryId, own: int | None, etag: str | None) -> Holding:
     """What a version has of a query that sets its own mark to `own`, or does not set it.
 
-    Raises `AttributeError`, `KeyError`, `TypeError` or `ValueError` where the notes are not lakecommit's.
+    Raises `AttributeError`, `KeyError`, `TypeError` or `ValueError` if the notes are not lakecommit's.
     """
     kind = Kind.FENCE if info.get("operation") == _OPERATIONS[Kind.FENCE] else Kind.APPEND_EPOCHS
     return holding_of(etag, kind, held_in(info, query), own)

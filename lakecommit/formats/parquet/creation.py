@@ -41,7 +41,7 @@ async def adopted_or_new(
     properties: Mapping[str, str],
     owner: str | None,
 ) -> Record:
-    """The record to create. Raises `InvalidInput` where the directory is somebody else's."""
+    """The record to create. Raises `InvalidInput` if the directory is somebody else's."""
     if problems := new_problems(data, partition_columns):
         raise InvalidInput(f"the data cannot be written to {store.location}: " + "; ".join(problems))
     listing = await list_log(store)
@@ -66,7 +66,7 @@ def root_of(location: str, read_path: str | None = None) -> str:
     """A location as Spark's readers name it, or as `read_path` says: they compare the names in the log with their own,
     letter by letter, and theirs are URIs.
 
-    Raises `InvalidInput` where that cannot be known.
+    Raises `InvalidInput` if that cannot be known.
     """
     if read_path is not None:
         scheme, slashes, rest = read_path.rstrip("/").rpartition("://")

@@ -25,7 +25,7 @@ PARALLEL = 8
 
 
 async def pieces(store: LogStore) -> AsyncIterator[bytes]:
-    """All that the log says of committed files, in whole lines. Raises `CorruptState` where it cannot be read whole:
+    """All that the log says of committed files, in whole lines. Raises `CorruptState` if it cannot be read whole:
     what is not known is never taken for absent."""
     for again in (False, True):
         # A compact may have come, and what it replaces gone, between the listing and the reads; what is wrong twice is

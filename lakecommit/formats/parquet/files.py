@@ -39,7 +39,7 @@ async def said_files(store: LogStore, state: ParquetState | None) -> AsyncIterat
     """What the log says of each file at the newest number of `state`, or its own newest where that is None: the newest
     compact, and the entries after it.
 
-    Raises `CorruptState`, before the first file, where an entry is missing: Spark's readers fail there, too.
+    Raises `CorruptState`, before the first file, if an entry is missing: Spark's readers fail there, too.
     """
     listing = await list_log(store)
     newest = listing.newest if state is None else state.version

@@ -39,7 +39,7 @@ def joined(lines: Iterable[bytes]) -> bytes:
 
 
 def lines_of(body: bytes, name: str) -> Sequence[bytes]:
-    """The lines of an entry or a compact, verbatim. Raises `CorruptState` where it is none."""
+    """The lines of an entry or a compact, verbatim. Raises `CorruptState` if it is none."""
     header, *lines = body.split(b"\n")
     if header.rstrip(b"\r") != HEADER:
         raise CorruptState(
@@ -57,7 +57,7 @@ def own_names(body: bytes) -> Iterator[tuple[int, str, str]]:
 
 
 def path_in(line: bytes) -> str:
-    """The URI of a line's file. Raises `CorruptState` where it has none."""
+    """The URI of a line's file. Raises `CorruptState` if it has none."""
     match = _PATH.search(line)
     if match is None:
         raise CorruptState(f"a line of Spark's log names no file: {line[:100]!r}; restore the log from a backup")

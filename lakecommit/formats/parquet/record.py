@@ -50,7 +50,7 @@ class Record:
 
     @staticmethod
     def from_json(body: bytes, number: int, name: str) -> Record:
-        """Raises `CorruptState` where it is no record, or one of a later lakecommit."""
+        """Raises `CorruptState` if it is no record, or one of a later lakecommit."""
         try:
             said = json.loads(body)
             if said["format"] != FORMAT:

@@ -46,7 +46,7 @@ class ParquetVacuum:
     async def log_to_vacuum(self, state: TableState, swept: int) -> LogToVacuum:
         """A version of batch writes that is cleaned up takes what only it names with it, so that nothing is forgotten.
 
-        Raises `CorruptState` where an entry is missing: only it names its files.
+        Raises `CorruptState` if an entry is missing: only it names its files.
         """
         listing = await list_log(self._store)
         if listing.holes:

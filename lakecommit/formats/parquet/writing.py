@@ -99,7 +99,7 @@ class LogWriter:
     async def confirmed(self, state: ParquetState) -> ParquetState:
         """Create-if-absent is no fence where somebody deletes: so a state that is not young is confirmed first.
 
-        Raises `ContradictoryState` where the directory is gone, or was made anew.
+        Raises `ContradictoryState` if the directory is gone, or was made anew.
         """
         for _ in range(CONFIRMATIONS):
             if not state.looked.is_older_than(LOOK_AGAIN_MS, Moment.of(self._clock)):
@@ -117,7 +117,7 @@ class LogWriter:
         """Puts the next list, with what the change adds and removes.
 
         A slot may be free because its version was cleaned up long ago: so after its PUT a write looks whether it is the
-        newest version, or in it. Raises `CommitFailed` where it slept for so long that this cannot be told.
+        newest version, or in it. Raises `CommitFailed` if it slept for so long that this cannot be told.
         """
         body = HEADER if state.version < 0 else await self.body(state.version, state)
         if body is None:

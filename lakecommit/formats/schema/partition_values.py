@@ -27,7 +27,7 @@ PartitionValues = tuple[Value, ...]
 def partition_values(fields: tuple[Field, ...], spelled: Mapping[str, str | None]) -> PartitionValues:
     """The values of `fields`, the table's partition columns, in one file. An empty text is a null.
 
-    Raises `InvalidInput` where a value cannot be told from another one by its text.
+    Raises `InvalidInput` if a value cannot be told from another one by its text.
     """
     return tuple(_value(field, spelled.get(field.physical_name)) for field in fields)
 
@@ -39,7 +39,7 @@ def partition_fields(schema: Struct, partition_columns: tuple[str, ...]) -> tupl
 
 def value_of(field: Field, text: str | None, moment: Callable[[int], int] | None = None) -> Value:
     """The value that one text stands for; an empty one is a null. `moment` makes the moment of a local time, where a
-    text does not say its zone. Raises `ValueError`, with the reason, where it cannot be told."""
+    text does not say its zone. Raises `ValueError`, with the reason, if it cannot be told."""
     if not text:
         return None
     assert isinstance(field.type, Primitive), "no other column can be one of a partition"

@@ -52,7 +52,7 @@ class Actions:
 def parse_lines(body: bytes) -> Actions:
     """Reads a commit or a JSON checkpoint. Lines of data files are stepped over without decoding them.
 
-    Raises `ValueError`, `KeyError` or `TypeError` where a line is no action.
+    Raises `ValueError`, `KeyError` or `TypeError` if a line is no action.
     """
     others, files = [], 0
     for line in _lines(body):

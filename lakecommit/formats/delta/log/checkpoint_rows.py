@@ -74,7 +74,7 @@ class CheckpointRows:
             ) from error
 
     async def sidecars(self) -> list[str]:
-        """The paths of the sidecars that it names. Raises `CorruptState` where a part of it cannot be read."""
+        """The paths of the sidecars that it names. Raises `CorruptState` if a part of it cannot be read."""
         found: list[str] = []
         for info in self._checkpoint.files:
             with self._damage_in(info.path):

@@ -34,7 +34,7 @@ def is_own_name(name: str) -> bool:
 async def named_in_log(store: LogStore, paths: Collection[str]) -> frozenset[str]:
     """Which of `paths`, data files of lakecommit, the log names as added or removed.
 
-    Raises `CorruptState` where a part of the log cannot be read: what is not known is never taken for absent.
+    Raises `CorruptState` if a part of the log cannot be read: what is not known is never taken for absent.
     """
     wanted = {path.rpartition("/")[2]: path for path in paths}
     found, _ = await _search(store, lambda names: wanted.keys() & set(names), from_the_start=False)

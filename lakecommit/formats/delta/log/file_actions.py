@@ -127,7 +127,7 @@ def vector_id(storage_type: str, place: str, offset: int | None) -> str:
 
 
 def from_dicts(kind: FileKind, actions: Sequence[Mapping[str, Any]]) -> FileActions:
-    """From decoded JSON. Raises `pa.ArrowException` where a value is of another type than the protocol says."""
+    """From decoded JSON. Raises `pa.ArrowException` if a value is of another type than the protocol says."""
     # Field by field, which is quicker than struct by struct.
     fields = [pa.array(_values(field, actions), field.type) for field in kind.type]
     return FileActions(kind, pa.StructArray.from_arrays(fields, fields=list(kind.type)))

@@ -116,7 +116,7 @@ class LiveFiles:
     async def read(self) -> AsyncIterator[FileActions]:
         """Every live file once, as a whole `add`, and the tombstones that were asked for, in batches of one kind.
 
-        Afterwards `counts` and `others` are those of the version. Raises `CorruptState` where a part of the log is gone
+        Afterwards `counts` and `others` are those of the version. Raises `CorruptState` if a part of the log is gone
         or damaged, and then what was read is not all.
         """
         kinds = (FileKind.ADD,) if self._removed_after_ms is None else (FileKind.ADD, FileKind.REMOVE)

@@ -21,7 +21,7 @@ _IN_THE_LOG = "i"
 
 
 def named_in_lines(lines: Iterable[bytes]) -> Iterator[Named]:
-    """Those of a version. Raises `ValueError`, `KeyError` or `TypeError` where a line is no action."""
+    """Those of a version. Raises `ValueError`, `KeyError` or `TypeError` if a line is no action."""
     for line in lines:
         if not line.strip():
             continue

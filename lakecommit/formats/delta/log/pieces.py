@@ -44,7 +44,7 @@ class Piece:
 def pieces_backwards(body: bytes, size_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
     """The whole of `body`, last lines first, whole lines in each piece.
 
-    Raises `ValueError`, `KeyError`, `TypeError`, `AttributeError` or `pa.ArrowException` where a line is no action.
+    Raises `ValueError`, `KeyError`, `TypeError`, `AttributeError` or `pa.ArrowException` if a line is no action.
     """
     end = len(body)
     while end > 0:

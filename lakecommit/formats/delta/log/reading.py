@@ -31,7 +31,7 @@ async def open_table(store: LogStore, clock: Clock) -> DeltaState | None:
     """The newest version of the table; None where there is no log.
 
     Cost: the checkpoint hint, one listing from there on, the checkpoint's few actions that are not about data files,
-    and the commits after it. Raises `CorruptState` where the log has a hole or no part of it can be read.
+    and the commits after it. Raises `CorruptState` if the log has a hole or no part of it can be read.
     """
     try:
         return await _open(store, clock)
@@ -76,7 +76,7 @@ async def open_at(store: LogStore, clock: Clock, version: int) -> DeltaState | N
 async def look(store: LogStore, clock: Clock, state: DeltaState) -> DeltaState:
     """What the table is now, reading only what is newer than `state`.
 
-    Raises `ContradictoryState` where the log does not continue the one that `state` was read from.
+    Raises `ContradictoryState` if the log does not continue the one that `state` was read from.
     """
     confirmed = await confirm(store, clock, state)
     return await read_forward(store, clock, confirmed, state)
@@ -205,7 +205,7 @@ def follow(state: DeltaState, found: Found, looked: Moment) -> DeltaState:
 
 
 def parse_commit(version: int, body: bytes) -> Actions:
-    """Reads a commit file. Raises `CorruptState` where it is none."""
+    """Reads a commit file. Raises `CorruptState` if it is none."""
     with damage_in(version):
         return parse_lines(body)
 

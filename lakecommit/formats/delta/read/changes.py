@@ -47,7 +47,7 @@ class DeltaVersionChange:
 async def changes_after(store: LogStore, clock: Clock, state: DeltaState) -> AsyncIterator[DeltaVersionChange]:
     """The versions after that of `state`, one by one, up to the newest.
 
-    Cost: a request that confirms `state`, a page of a listing, and a request a version. Raises `VersionsGone` where one
+    Cost: a request that confirms `state`, a page of a listing, and a request a version. Raises `VersionsGone` if one
     of them was cleaned up, and `ContradictoryState` where the log is no longer the one that `state` was read from.
     """
     await _refuse_another(store, clock, state)

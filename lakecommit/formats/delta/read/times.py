@@ -23,7 +23,7 @@ _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 
 
 async def version_at(store: LogStore, newest: DeltaState | None, time_ms: int) -> int:
-    """The newest version of the time `time_ms` or before. Raises `InvalidInput` where there is none.
+    """The newest version of the time `time_ms` or before. Raises `InvalidInput` if there is none.
 
     Cost: a listing of the log, and of a table with in-commit timestamps a request for each halving of it.
     """

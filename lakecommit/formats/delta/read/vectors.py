@@ -18,7 +18,7 @@ _ID_CHARACTERS = 20
 
 
 def vector_words(vector: Mapping[str, Any]) -> str:
-    """The descriptor of the log as `ReadFile.vector` has it. Raises `CorruptState` where it is none."""
+    """The descriptor of the log as `ReadFile.vector` has it. Raises `CorruptState` if it is none."""
     try:
         kind, place, size = str(vector["storageType"]), str(vector["pathOrInlineDv"]), int(vector["sizeInBytes"])
         said: dict[str, Any] = {"rows": int(vector["cardinality"])}
@@ -35,7 +35,7 @@ def vector_words(vector: Mapping[str, Any]) -> str:
 
 
 def vector_path(kind: str, place: str) -> str:
-    """The object that holds a vector: a key below the table's location, or a whole URI. Raises `ValueError` where it
+    """The object that holds a vector: a key below the table's location, or a whole URI. Raises `ValueError` if it
     is in no object."""
     if kind == "p":
         return place

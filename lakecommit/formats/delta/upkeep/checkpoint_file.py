@@ -53,7 +53,7 @@ _REPEATED = [
 class CheckpointFile:
     """Takes actions until it is finished. Memory holds no more of them than one row group has.
 
-    Raises `LocalDiskFailed` where the disk does not take it.
+    Raises `LocalDiskFailed` if the disk does not take it.
     """
 
     def __init__(self, file: IO[bytes]) -> None:

@@ -22,7 +22,7 @@ async def find_conflict(
     """Why files that were selected at an earlier version cannot be removed after `state`; None if they can.
 
     With `evolves` the change makes another schema, which rows of nobody else may meet unasked. Each version that came
-    between is asked once. Raises `CorruptState` where one is damaged.
+    between is asked once. Raises `CorruptState` if one is damaged.
     """
     if state.rewritten != selection.rewritten:
         return "another writer has written over versions of the table"
@@ -43,7 +43,7 @@ async def find_conflict(
 def conflict_in(version: int, body: bytes, selection: DeltaSelection, *, takes_blind: bool) -> str | None:
     """What the commit of `version` has changed of that which `selection` was made from; None if nothing.
 
-    Raises `KeyError`, `TypeError` or `ValueError` where it is no commit.
+    Raises `KeyError`, `TypeError` or `ValueError` if it is no commit.
     """
     actions: list[dict[str, Any]] = [json.loads(line) for line in body.splitlines() if line.strip()]
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if action.get("commitInfo")), {})

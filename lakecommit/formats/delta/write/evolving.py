@@ -40,7 +40,7 @@ class DeltaEvolution:
 def evolution(state: DeltaState, data: Struct, new_id: Callable[[], str] = _random_id) -> DeltaEvolution | None:
     """What has to change of the table so that it takes rows of `data`; None where nothing has to.
 
-    Raises `SchemaMismatch` where no wider schema takes both.
+    Raises `SchemaMismatch` if no wider schema takes both.
     """
     metadata, table = state.metadata, parse(state.metadata.schema_string)
     mapped = column_mapping_mode(state.protocol, metadata) != "none"

@@ -75,7 +75,7 @@ def selected(change: Change) -> DeltaSelection:
 
 
 def check_replaceable(metadata: Metadata, location: str) -> None:
-    """Raises `InvalidInput` where the table does not let files go."""
+    """Raises `InvalidInput` if the table does not let files go."""
     if metadata.flag("delta.appendOnly"):
         raise InvalidInput(
             f"{location} has delta.appendOnly=true, so that nothing in it may be replaced; append to it, or set "
@@ -88,7 +88,7 @@ async def select(
 ) -> DeltaSelection:
     """The live files of `version` that are in scope, without those of `adds` that are there as they were written.
 
-    Raises `InvalidInput` where the table does not let files go, or a file of `adds` is not in scope, `ConflictingWrite`
+    Raises `InvalidInput` if the table does not let files go, or a file of `adds` is not in scope, `ConflictingWrite`
     where its log was cleaned up past `version`, `LocalDiskFailed` where no local disk takes them, and `CorruptState`
     where the log is damaged.
     """
@@ -132,7 +132,7 @@ def selection_of(state: DeltaState, files: Sequence[DataFile], now_ms: int) -> D
 
 
 async def _log_at(store: LogStore, version: int) -> LogAt:
-    """Raises `CorruptState` only where the log is damaged, and not just shorter than when the write was planned."""
+    """Raises `CorruptState` only if the log is damaged, and not just shorter than when the write was planned."""
     try:
         return await log_at(store, version)
     except CorruptState:
