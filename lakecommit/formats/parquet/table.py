@@ -32,7 +32,7 @@ from lakecommit.formats.parquet.state import ParquetState, of_parquet
 from lakecommit.formats.parquet.vacuuming import ParquetVacuum
 from lakecommit.formats.parquet.writing import LogWriter, ParquetEvolution
 from lakecommit.formats.plan import BATCH, Check, WritePlan, owned_by_another
-from lakecommit.formats.schema.fit import mismatches, resolve_partition_columns, spelled, written_schema
+from lakecommit.formats.schema.fit import mismatches, resolve_partition_columns, spelled, unwritable, written_schema
 from lakecommit.formats.scopes import check_scope, in_scope
 from lakecommit.formats.table_format import TableFormat
 from lakecommit.formats.upkeep import Checkpointed, LeftToOthers, LogCleaned, LogSurvey, LogTail
@@ -142,9 +142,10 @@ class ParquetFormat(ParquetVersions, ParquetVacuum):
         return WritePlan(written, state.partition_columns, (), state.table_id, owner=state.record.owner)
 
     def evolution(self, state: TableState, schema: str) -> ParquetEvolution | None:
-        table = parse(state.schema)
-        grown, problems = merged(parse(schema), table)
-        if problems := problems or new_problems(grown, state.partition_columns):
+        table, data = parse(state.schema), parse(schema)
+        grown, problems = merged(data, table)
+        # A directory's schema leaves out some of what the data's says, such as collations.
+        if problems := problems or [*unwritable(data)] or new_problems(grown, state.partition_columns):
             raise SchemaMismatch(f"the data does not fit {self.location}: " + "; ".join(problems))
         return None if grown == table else ParquetEvolution(to_json(grown))
 

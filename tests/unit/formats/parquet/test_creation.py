@@ -15,6 +15,9 @@ from lakecommit.formats.parquet.names import LOG
 from tests.lake import QUERY, SCHEMA, SETTINGS
 
 
+_COLLATED = '"c", "type": "string", "nullable": true, "metadata": {"__COLLATIONS": {"c": "spark.UTF8_LCASE"}}'
+
+
 def run(work):
     return asyncio.run(work)
 
@@ -102,6 +105,9 @@ def test_columns_can_be_added_and_nothing_else(table):
         other = SCHEMA.replace('"id", "type": "long"', '"id", "type": "string"')
         with pytest.raises(SchemaMismatch, match="column id is string, but bigint"):
             await committer.plan(other, merging, queries=[QUERY])
+        collated = wider.replace('"n", "type": "long", "nullable": true, "metadata": {}', _COLLATED)
+        with pytest.raises(SchemaMismatch, match="column c has a collation"):
+            await committer.plan(collated, merging, queries=[QUERY])
         await table.epoch(table.committer(), 1, [1])
         assert await table.ids() == [0, 1]
 
