@@ -14,7 +14,6 @@ from lakecommit.formats.parquet.creation import root_of
 from lakecommit.formats.parquet.names import LOG
 from tests.lake import QUERY, SCHEMA, SETTINGS
 
-
 _COLLATED = '"c", "type": "string", "nullable": true, "metadata": {"__COLLATIONS": {"c": "spark.UTF8_LCASE"}}'
 
 
@@ -108,6 +107,7 @@ def test_columns_can_be_added_and_nothing_else(table):
         collated = wider.replace('"n", "type": "long", "nullable": true, "metadata": {}', _COLLATED)
         with pytest.raises(SchemaMismatch, match="column c has a collation"):
             await committer.plan(collated, merging, queries=[QUERY])
+        assert len((await table.record())["schema"]["fields"]) == 3
         await table.epoch(table.committer(), 1, [1])
         assert await table.ids() == [0, 1]
 
