@@ -143,8 +143,8 @@ async def lay_out(location: str, files: int) -> None:
     """A table with so many files and no checkpoint."""
     table = opened(location)
     state: TableState = await table.create(SCHEMA, ("region",), {})
-    for epoch in range(files // FILES_PER_VERSION):
-        state = await _append(table, state, epoch, FILES_PER_VERSION)
+    for epoch in range(-(-files // FILES_PER_VERSION)):
+        state = await _append(table, state, epoch, min(FILES_PER_VERSION, files - epoch * FILES_PER_VERSION))
 
 
 async def go_on(location: str) -> None:

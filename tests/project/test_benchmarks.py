@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import overwriting, parquet_log, pending, remembering, slow_table
+from benchmarks import overwriting, parquet_log, pending, planning, remembering, slow_table, vacuuming
 from benchmarks.memory import MIB
 from benchmarks.places import Bench
 
@@ -92,6 +92,30 @@ def test_a_restart_with_300_000_pending_files_stays_within_its_memory_and_keeps_
 
 def test_a_table_of_100_000_files_is_replaced_within_its_memory():
     assert overwriting.run_with(100_000, checkpointed=True).peak_over_idle_bytes <= overwriting.BOUND_MB * 10**6
+
+
+def test_a_vacuum_of_20_000_files_stays_within_its_memory_and_never_lists_the_table():
+    result = vacuuming.run_with(20_000)
+    assert (result.deleted, result.table_listings, result.requests["delete"]) == (20_000, 0, 21)
+    assert result.beyond_idle_bytes <= vacuuming.BOUND_MIB * MIB
+
+
+def test_a_plan_of_20_000_files_stays_within_its_memory_and_so_does_the_process_that_lists_them():
+    result = planning.run_with(20_000)
+    assert result.batches == 20
+    assert result.listing_bytes > 0
+    assert result.is_within, result
+
+
+@pytest.mark.parametrize("bound", ["CONSTANT", "LISTING"])
+def test_a_planner_that_takes_more_than_it_may_is_an_error(bound, monkeypatch, capsys):
+    too_much = planning.Result(1, 0.0, 0.0, 1, 0, 80 * MIB, 64 * MIB, 80 * MIB, planning.LISTING)
+    monkeypatch.setattr(planning, "run_with", lambda files: too_much)
+    monkeypatch.setattr(sys, "argv", ["planning", "--files", "1"])
+    planning.main()
+    monkeypatch.setattr(planning, bound, getattr(planning, bound) - 1)
+    with pytest.raises(SystemExit, match="more memory than it may"):
+        planning.main()
 
 
 def test_a_driver_does_not_grow_with_its_epochs_and_queries():
