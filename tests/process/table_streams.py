@@ -10,12 +10,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import deltalake
+
 from lakecommit.demo.place import Place
 from lakecommit.model import QueryId
-from lakecommit.state.lease_layout import LeaseName, parse_lease
+from lakecommit.state.lease_layout import CUTS, LeaseName, parse_lease
 from tests.lake.lake import SETTINGS, Lake
 
-from .evidence import assert_no_orphans, ids_by_deltalake, paths_in
+from .evidence import Objects, assert_no_orphans, ids_by_deltalake, paths_in, read_log
 from .job import Job
 from .streams import ROWS_A_FILE, Stream
 
@@ -25,7 +27,7 @@ LOADER = QueryId("44444444-4444-4444-8444-444444444444")
 
 @dataclass(frozen=True)
 class TableStream(Stream):
-    """`input` is the table that is read. Each of its versions has one file, which is one epoch."""
+    """`input` is the table that is read. Each version that adds rows has one file, which is one epoch."""
 
     input: Place = NOWHERE
 
@@ -35,16 +37,14 @@ class TableStream(Stream):
 
     @property
     def files(self) -> int:
-        versions = [path for path in paths_in(self.input) if path.startswith("_delta_log/0") and path.endswith(".json")]
-        return max(0, len(versions) - 1)
+        return len(self._added())
 
     def add_files(self, count: int) -> None:
-        asyncio.run(self._add(count))
+        asyncio.run(self._add(self.files, count))
 
-    async def _add(self, count: int) -> None:
+    async def _add(self, first: int, count: int) -> None:
         lake = Lake.at(self.input.location, options=dict(self.input.store_options))
         committer = lake.committer()
-        first = self.files
         for number in range(first, first + count):
             rows = list(range(number * ROWS_A_FILE, (number + 1) * ROWS_A_FILE))
             outcome = await lake.epoch(committer, number, rows, query=LOADER, settings=SETTINGS)
@@ -54,6 +54,35 @@ class TableStream(Stream):
         way = {f"store.{key}": value for key, value in self.input.store_options.items()}
         reading = {**way, **changes.pop("reading", {})}
         return super().job(reading=reading, partitions=None, **changes)
+
+    @property
+    def in_snapshot(self) -> bool:
+        """Whether the newest batch that Spark has planned is one of the snapshot."""
+        offsets = self.logged_offsets
+        return bool(offsets) and offsets[-1].get("phase") == "snapshot"
+
+    @property
+    def committed(self) -> int:
+        """How many epochs Spark has completed. None of them is missing."""
+        return sum(path.name.isdigit() for path in (self.checkpoint / "commits").iterdir())
+
+    def ids_of_snapshot(self, epochs: int) -> list[int]:
+        """The rows that the first `epochs` epochs have read, all of them in the snapshot, as their offsets say."""
+        offset = self.logged_offsets[epochs - 1]
+        assert offset["phase"] == "snapshot"
+        behind = [
+            each for each in self._added() if f"{each['modificationTime']:020d}/{each['path']}#" < offset["at"]["after"]
+        ]
+        # The loader's epochs are what the names of its files begin with.
+        numbers = [int(each["path"].partition("-")[0]) for each in behind]
+        return sorted(number * ROWS_A_FILE + row for number in numbers for row in range(ROWS_A_FILE))
+
+    def _added(self) -> list[dict]:
+        """What the log says of each file that brought rows; those that only moved are left out."""
+        if not Objects.of(self.input).versions:
+            return []
+        added = [action["add"] for version in read_log(self.input) for action in version if "add" in action]
+        return [each for each in added if each["dataChange"]]
 
     @property
     def leases(self) -> list[LeaseName]:
@@ -77,6 +106,11 @@ class TableStream(Stream):
     def input_files(self) -> list[Path]:
         return list(Path(self.input.location).glob("*.parquet"))
 
+    @property
+    def live_files(self) -> set[str]:
+        """Those of the newest version."""
+        return {Path(uri).name for uri in deltalake.DeltaTable(self.input.location).file_uris()}
+
     def let_leases_expire(self, hours: float = 1) -> None:
         """The store's clock goes on: on local disk, what is there gets older."""
         for lease in self.leases:
@@ -84,15 +118,19 @@ class TableStream(Stream):
             put = path.stat().st_mtime - hours * 3600
             os.utime(path, (put, put))
 
-    def vacuum(self) -> str:
+    @property
+    def cuts(self) -> list[str]:
+        return [path for path in paths_in(self.input) if path.startswith(f"{CUTS}/")]
+
+    def vacuum(self) -> dict:
         """`lakecommit vacuum` of what no version and no lease needs. What it says."""
-        command = ["vacuum", self.input.location, "--retain", "0m", "--short-retention", "--apply"]
+        command = ["vacuum", self.input.location, "--retain", "0m", "--short-retention", "--apply", "--json"]
         way = [f"--store={key}={value}" for key, value in self.input.store_options.items()]
         ran = subprocess.run(
             [Path(sys.executable).with_name("lakecommit"), *command, *way], capture_output=True, text=True, check=False
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
-        return ran.stdout
+        return json.loads(ran.stdout)
 
 
 def assert_read_once(stream: TableStream) -> None:
