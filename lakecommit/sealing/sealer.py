@@ -76,7 +76,8 @@ class Sealer:
         if verdict is EpochVerdict.FRESH and self._table.state is None:
             winners_of(reports, query, epoch)
             verdict = await self._create(query, epoch, offsets.fingerprint, schema, run.asked_for)
-        if not self._table.admits(query):
+        # Again where the table was made anew while that was asked: then it is another's, which is said.
+        while not self._table.admits(query):
             verdict = await self._admit(query, epoch, offsets.fingerprint, run.asked_for)
         if self._queries.is_over(query, run):
             raise _out_of_date(query, epoch, "a new run of the query has begun, which goes on")

@@ -16,7 +16,7 @@ from tests.spark_log.entries import SinkFile, decode, number_of
 
 from .directory_log import SETTINGS, DirectoryLog
 from .log_model import OWN, LogModel
-from .names import rows_of
+from .names import owner_of_data, rows_of
 from .process import WALL_START_MS, Process
 from .profile import HOUR_MS
 from .violations import Violation
@@ -44,8 +44,9 @@ class BatchDirectoryLog(DirectoryLog):
     def __init__(self, model: Model, world: World) -> None:
         super().__init__(model, world)
         self._lists: list[Listed] = []
-        # Slots that somebody has taken whose versions were cleaned up: who, and when.
-        self._taken: dict[int, tuple[Process | None, int]] = {}
+        # Slots that somebody has taken whose versions were cleaned up; and by task, the attempt that has won there.
+        self._taken: set[int] = set()
+        self._chosen: dict[tuple[str, int], str] = {}
 
     def mark_at(self, query: str, version: int) -> int:
         return LogModel.mark_at(self, query, version)
@@ -62,8 +63,7 @@ class BatchDirectoryLog(DirectoryLog):
         elif number > self.version + 1:
             raise Violation(f"version {number} is created after version {self.version}")
         elif number <= self.version:
-            self._world.count("slots taken that were cleaned up")
-            self._taken[number] = (who, self._world.loop.now)
+            self._takes_slot(number, body)
             self._check_readers()
         else:
             self._created(number, body, None if late else who)
@@ -76,7 +76,7 @@ class BatchDirectoryLog(DirectoryLog):
         if who is None or number is None:
             raise Violation(f"{path} is deleted")
         if number in self._taken:
-            del self._taken[number]
+            self._taken.remove(number)
         elif not who.keeps_log or self._is_kept(number):
             raise Violation(f"{who.name} deletes version {number} of {self.version}, which is to be kept")
         else:
@@ -87,6 +87,13 @@ class BatchDirectoryLog(DirectoryLog):
                 raise Violation(f"version {number} is deleted, and nothing else names files that are left: {left}")
             self._world.count("versions of batch writes cleaned up")
         self._check_readers(without=name)
+
+    def judges_file(self, path: str, who: Process) -> bool:
+        """Whether it is said here if a file may go. So it is of the losers of a write whose version is in a slot that
+        was cleaned up: though it is in no list, its attempts are chosen."""
+        owner = owner_of_data(path, self._model.queries_of.get(path, ""))
+        winner = self._chosen.get((owner.query, owner.task), owner.attempt)
+        return path in self.ever_added or who.keeps_log or winner != owner.attempt
 
     def file_deleted(self, path: str, who: Process) -> None:
         """A file that the log has named once goes when no version has it that is kept."""
@@ -139,6 +146,15 @@ class BatchDirectoryLog(DirectoryLog):
             self.batches.committed(number, writes[0], added, marks, who)
         self.version = number
         self._set(number, marks, listed)
+
+    def _takes_slot(self, number: int, body: bytes) -> None:
+        self._world.count("slots taken that were cleaned up")
+        self._taken.add(number)
+        for path in (self._key(file.path) for file in decode(body) if not file.is_dir):
+            if path not in self.ever_added:
+                owner = owner_of_data(path, self._model.queries_of[path])
+                self._chosen[owner.query, owner.task] = owner.attempt
+                self.batches.adrift.add(owner.query)
 
     def _read(self, number: int, body: bytes) -> Listed:
         """Every file is there and as large as is said, and is named once."""

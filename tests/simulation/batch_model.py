@@ -51,6 +51,9 @@ class BatchModel:
         self.written: dict[str, Written] = {}
         # Those that were ever fenced off. A fence may be written over, and whoever put it does not know.
         self.fenced: set[str] = set()
+        # Those whose version was in a slot that had been cleaned up. While it is there a cleaner takes their files for
+        # the table's and deletes their manifests; if they are not written after all, only a vacuum finds the files.
+        self.adrift: set[str] = set()
 
     @property
     def lost(self) -> set[str]:

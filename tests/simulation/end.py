@@ -72,7 +72,8 @@ def left_over(world: World) -> str | None:
     for path in world.objects.bodies:
         query = model.queries_of.get(path, "")
         # Of a batch write that was lost nobody knows any more.
-        if path.startswith("_") or _is_unknown(model, query) or query in model.log.batches.lost:
+        forgotten = model.log.batches.lost | model.log.batches.adrift
+        if path.startswith("_") or _is_unknown(model, query) or query in forgotten:
             continue
         if path not in model.log.ever_added and path not in model.log.foreign_files:
             return f"a file that the table does not name: {path}"

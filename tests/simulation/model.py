@@ -312,11 +312,7 @@ class Model:
         if who is not None and who.vacuum is not None:
             self.vacuums.deletes(path, who)
             return
-        if (
-            isinstance(self.log, BatchDirectoryLog)
-            and who is not None
-            and (path in self.log.ever_added or who.keeps_log)
-        ):
+        if isinstance(self.log, BatchDirectoryLog) and who is not None and self.log.judges_file(path, who):
             self.log.file_deleted(path, who)
             return
         if path in self.log.ever_added:

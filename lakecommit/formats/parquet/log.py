@@ -101,9 +101,10 @@ async def confirm(store: LogStore, clock: Clock, state: ParquetState) -> Parquet
         isinstance(record, Found) and record.body == state.record.to_json()
     )
     if same_record and state.version < 0:
-        # A log that had no entry has no first one either once it was cleaned up.
+        # A log that had no entry has no first one either once it was cleaned up. It counts from this look on: what a
+        # slow store was asked before would be out of date each time.
         began = await open_table(store, clock)
-        if began is not None and began.table_id == state.table_id and began.version >= 0:
+        if began is not None and began.table_id == state.table_id:
             return replace(began, rewritten=state.rewritten)
     if same_record and _is_same(entry, state):
         found = entry if isinstance(entry, Found) else None
