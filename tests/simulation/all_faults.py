@@ -19,6 +19,7 @@ from . import (  # noqa: F401 (they register their own)
     stream_faults,
     upkeep_faults,
     vacuum_faults,
+    vacuum_order_faults,
 )
 from .faults import FAULTS, RARE, format_of
 

@@ -56,12 +56,20 @@ class DirectoryScenario(Scenario):
         first = run == 0 and self._log.version < 0
         if story.mixed and (story.begun_by_spark if first else story.rng.random() < SINK_RUNS):
             await self._sink.run()
+            if self._log.version < 0:
+                self._delete_what_is_left()
             if first and not self._log.live and story.root != LOCATION:
                 # Nothing in the log tells what readers call the directory.
                 story.properties["readPath"] = story.root
             if first and self._log._compacts():
                 # From then on the log tells how often there is one.
                 story.properties["compactInterval"] = str(2 + int(story.rng.random() * 10))
+
+    def _delete_what_is_left(self) -> None:
+        """Of a first batch of Spark's sink that failed. As the refusal says that lakecommit's sink would meet."""
+        objects = self._world.objects
+        for path in [path for path in objects.keys if path.endswith(".snappy.parquet")]:
+            objects.delete(path, None)
 
     def _may_fall_asleep(self, process: Process, verb: str, path: str) -> None:
         """While it asks for the next entry: it may hear of one of another directory."""

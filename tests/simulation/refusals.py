@@ -49,6 +49,8 @@ def is_justified(
         or (isinstance(error, SchemaMismatch) and process.knew_no_table and NOT_SEALED in str(error))
         # Another driver has taken over what Spark's sink began, and has gone on: its files have no footer of Spark's.
         or (isinstance(error, InvalidInput) and "no Parquet file that Spark wrote" in str(error) and not process.alone)
+        # Spark's sink has come in between the look at the log and that at the files.
+        or (isinstance(error, InvalidInput) and "files that no log names" in str(error) and not process.alone)
         or (isinstance(error, LocalDiskFailed) and profile.disk_full > 0)
         or (isinstance(error, CorruptState) and profile.disk_damage > 0 and "local segment" in str(error))
         or (isinstance(error, CommitFailed) and "changed while its epoch" in str(error) and disturbed)

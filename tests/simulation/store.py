@@ -74,10 +74,12 @@ class Objects:
         del self.keys[bisect_left(self.keys, path)]
 
     def page(self, directory: str, after: str, limit: int) -> tuple[list[ObjectInfo], bool]:
-        """Up to `limit` objects below `directory` that come after `after`, and whether there are more."""
+        """Up to `limit` objects below `directory`, all of them if that is empty, that come after `after`, and whether
+        there are more."""
         keys = self.keys
         first = max(bisect_left(keys, directory), bisect_right(keys, after))
-        end = bisect_left(keys, directory[:-1] + "0", first)  # "0" is what follows "/"
+        # "0" is what follows "/".
+        end = bisect_left(keys, directory[:-1] + "0", first) if directory else len(keys)
         found = keys[first : min(end, first + limit)]
         stored = [(path, *self.bodies[path]) for path in found]
         off_ms = self._world.reading.off_ms
@@ -263,7 +265,7 @@ class Handle:
         self._process.has_listed_log = self._process.keeps_log
         if prefix == self._world.log_directory[:-1]:
             self._world.model.vacuums.reads_log(self._process, found=False)
-        page = self._objects.page(prefix + "/", after, self._world.profile.page_objects)
+        page = self._objects.page(f"{prefix}/" if prefix else "", after, self._world.profile.page_objects)
         return page, f"{len(page[0])} objects" + (" and more" if page[1] else "")
 
     def _delete(self, _: str, paths: tuple[str, ...], trouble: float | None) -> tuple[Any, str]:

@@ -103,7 +103,8 @@ async def _check_unused(store: FormatStore) -> None:
             if not hidden and not _OWN_FILE.fullmatch(file):
                 raise InvalidInput(
                     f"{store.location} holds files that no log names, {info.path} among them, and with a log Spark's "
-                    "readers would not see them any more; write to an empty directory"
+                    "readers would not see them any more; delete them if a failed write has left them, or write to an "
+                    "empty directory"
                 )
         return
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakecommit.clock import Clock, Moment
-from lakecommit.errors import CommitFailed, ContradictoryState, StoreError
+from lakecommit.errors import CommitFailed, ContradictoryState, CorruptState, StoreError
 from lakecommit.formats.base import Committed, Conflict, FormatStore, Moved, check_change, made_anew
 from lakecommit.formats.change import Change, Kind
 from lakecommit.formats.parquet.asked_apart import asked_of, known_from
@@ -216,6 +216,13 @@ class LogWriter:
         try:
             body = await self._spool.compact_after(replace(state, version=number - 1), entry)
             return body, await self.confirmed(state)
+        except CorruptState:
+            # What was listed may have been cleaned up before it was read, behind a newer compact.
+            self._spool.forget()
+            confirmed = await confirm(self._store, self._clock, state)
+            if _is_same(confirmed, state):
+                raise
+            return b"", confirmed
         except BaseException:
             self._spool.forget()
             raise
