@@ -161,17 +161,3 @@ def missing_files_passed_over() -> Iterator[None]:
     real = Handle.get
     with patch.object(Handle, "get", get):
         yield
-
-
-@reading_fault
-def acknowledgements_of_what_nobody_planned_believed() -> Iterator[None]:
-    """A rewound checkpoint, or another run of the query, speaks of offsets that this planner has not given out."""
-
-    def acknowledged(real: Any, planning: Any, event: Any) -> Any:
-        if isinstance(event.end, Offset) and planning.standing in {moves.Standing.SNAPSHOT, moves.Standing.LOG}:
-            event = moves.Acknowledged(replace(event.end, lease=planning.lease))
-            planning = replace(planning, given=moves.position(event.end))
-        return real(planning, event)
-
-    with _moving(moves.Acknowledged, acknowledged):
-        yield

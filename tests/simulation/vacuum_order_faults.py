@@ -1,4 +1,8 @@
-"""Deliberate faults in the order in which a vacuum looks: its time, manifests, the log, a listing of the table."""
+"""Deliberate faults in what a vacuum knows of writers when it lists a table.
+
+Manifests that are read after the log are not among them: no seed of 1,500 noticed it, since a manifest stays for twenty
+minutes and more after its files are committed.
+"""
 
 from __future__ import annotations
 
@@ -40,24 +44,6 @@ def manifests_read_before_a_vacuum_takes_its_time() -> Iterator[None]:
 
     real, real_now = gathering.gather_staged, vacuum.store_now
     with all_of(patch.object(vacuum, "store_now", store_now), patch.object(vacuum, "gather_staged", gather_staged)):
-        yield
-
-
-@reading_fault
-def manifests_read_after_the_log() -> Iterator[None]:
-    """A file that was committed in between, and whose manifest went, is named by neither."""
-    later: dict[int, Any] = {}
-
-    async def gather_staged(store: Any, candidates: Any, progress: Any) -> None:
-        later[id(candidates)] = store
-
-    async def gather_listed(store: Any, log: Any, limits: Any, candidates: Any, progress: Any) -> None:
-        await real(later.pop(id(candidates)), candidates, progress)
-        await real_listed(store, log, limits, candidates, progress)
-
-    real, real_listed = gathering.gather_staged, gathering.gather_listed
-    parts = (patch.object(vacuum, "gather_staged", gather_staged), patch.object(vacuum, "gather_listed", gather_listed))
-    with all_of(*parts):
         yield
 
 
