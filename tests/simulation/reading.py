@@ -183,13 +183,18 @@ class Reading:
         if vacuum.outcome is None or not vacuum.outcome.well:
             raise Violation(f"the last vacuum does not come to its end: {vacuum.outcome}")
 
+    def _is_announced(self, path: str) -> bool:
+        """Whether a manifest names it still: one that was vacuumed, and whose PUT took effect a second time, stays
+        until its epoch is released."""
+        return self._world.model.named.get(path) in self._world.objects.bodies
+
     def _check_what_is_left(self, *, has_cut: bool) -> None:
         model = self._world.model
         state: dict[str, list[str]] = {}
         for path in self._world.objects.bodies:
             if path.startswith((LEASES, VACUUM)):
                 state.setdefault(path.split("/")[-2], []).append(path)
-            elif not path.startswith("_") and not model.versions.is_live(path):
+            elif not path.startswith("_") and not (model.versions.is_live(path) or self._is_announced(path)):
                 raise Violation(f"nobody needs {path}, and it is there at the end")
         for path in model.versions.versions[-1].live:
             if path not in self._world.objects.bodies:

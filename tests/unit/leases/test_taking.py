@@ -116,6 +116,21 @@ def test_it_looks_again_for_ten_seconds_and_takes_what_a_vacuum_withdraws() -> N
     assert isinstance(taken(of, Objects(LEASE, 60)), Taken)
 
 
+def test_it_looks_again_after_a_sleep_and_takes_what_a_vacuum_has_withdrawn_meanwhile() -> None:
+    store = TimedStore()
+    cut = CutName(7, f"{1:032x}").path
+    store.hold(cut)
+
+    class Slow(Losses):
+        async def first_loss(self, version: int, until: int, wanted: Any) -> Any:
+            of.clock.boot += 10 * LOOKING_MS
+            store.objects.pop(cut, None)
+            return await super().first_loss(version, until, wanted)
+
+    of = made(store, Slow(Loss(5, "a.parquet")))
+    assert isinstance(taken(of, Objects(LEASE, 60)), Taken)
+
+
 def test_what_a_refused_take_has_put_is_known() -> None:
     """The one before is still there: it keeps what is left of its version."""
     store = TimedStore()
