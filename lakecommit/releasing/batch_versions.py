@@ -95,7 +95,8 @@ class BatchVersions:
         """Postcondition: what the log does not name of the write is in a version of its own, or it was reported."""
         again: BatchVersion | None = None
         try:
-            landed = await commit(self._queries.table, self._reader.turn, partial(self._what_is_missing, batch))
+            make = partial(self._what_is_missing, batch)
+            landed = await commit(self._queries.table, self._reader.turn, make, self._queries.see_marks)
         except StoreError:
             raise
         except LakecommitError as error:

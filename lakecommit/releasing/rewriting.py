@@ -104,6 +104,7 @@ class Rewriting(Observer):
             clock=self._clock,
             new_id=self._new_id,
             accepted_table_id=None if settings is None else settings.accepted_table_id,
+            seen=queries.see_marks,
         )
         if again:
             version = queries.table.known.version

@@ -12,12 +12,12 @@ from lakecommit.listening import delivery
 from lakecommit.listening.api import CommittedSnapshot
 from lakecommit.model import Epoch
 from lakecommit.progress import queries as progress
-from lakecommit.releasing import batch_versions, replaced
+from lakecommit.releasing import batch_versions, replaced, rewriting
 from lakecommit.releasing import query as queries
 from lakecommit.releasing.replaced import EpochPresence
 from lakecommit.restarting import replay
 
-from .faults import all_of, fault
+from .faults import all_of, fault, rare_fault
 from .pending_faults import runs_as
 
 
@@ -171,4 +171,16 @@ def checkpoint_of_a_version_that_was_written_over_not_asked_for() -> Iterator[No
         return False
 
     with patch.object(reading, "_is_behind_a_checkpoint", never):
+        yield
+
+
+@rare_fault
+def queries_not_told_of_a_version_that_a_repair_has_met() -> Iterator[None]:
+    """The table moves on by a conflict of the repair, and what is pending stays though others have committed it."""
+
+    async def commit_again(*args: Any, seen: Any, **more: Any) -> Any:
+        return await real(*args, **more)
+
+    real = replaced.commit_again
+    with patch.object(rewriting, "commit_again", commit_again):
         yield
