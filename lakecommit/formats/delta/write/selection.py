@@ -120,6 +120,8 @@ async def _fill(selection: DeltaSelection, store: LogStore, version: int, own: M
                 selection.kept.add(own[live["path"]])
             elif selection.in_scope(live["partitionValues"]):
                 selection.add(live, now_ms)
+    # The version that they go into is made in memory.
+    give_back()
 
 
 def selection_of(state: DeltaState, files: Sequence[DataFile], now_ms: int) -> DeltaSelection:
