@@ -29,8 +29,8 @@ from lakecommit.reading.wanted import given_schema, shown, wanted_schema
 from lakecommit.schema import parse, to_json
 from lakecommit.service.server import ADDRESS_VARIABLE, SESSION_VARIABLE, Unreachable, ask, last_defaults
 from lakecommit.service.wire import Answer, Request, Verb
-from lakecommit.spark_ext.failures import sentence_first
 from lakecommit.spark_ext.sql_settings import sql_session
+from lakecommit.spark_ext.worker_calls import worker_call
 from lakecommit.spark_ext.writers import everywhere
 
 
@@ -58,14 +58,14 @@ class BatchReader(DataSourceReader):
         return f"a read of {self._options.path}"
 
     def partitions(self) -> list[InputPartition]:
-        with sentence_first(f"planning {self}"):
+        with worker_call(f"planning {self}"):
             planned = asyncio.run(plan_tasks(self._options, self._pinned, Session()))
             return [Task(splits) for splits in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark asks for one where there is none.
         splits = partition.splits if isinstance(partition, Task) else ()
-        with sentence_first(f"a task of {self}"):
+        with worker_call(f"a task of {self}"):
             yield from read_rows(replace(self._read, session=task_session(self._read)), splits)
 
 

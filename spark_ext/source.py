@@ -14,9 +14,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from lakecommit.reading.batch import Pinned
-from lakecommit.spark_ext.failures import sentence_first
 from lakecommit.spark_ext.readers import BatchReader, pinned_for, pinned_schema, read_options
 from lakecommit.spark_ext.stream_reader import StreamReader
+from lakecommit.spark_ext.worker_calls import worker_call
 from lakecommit.spark_ext.writers import BatchWriter, StreamWriter
 
 
@@ -42,26 +42,26 @@ class LakecommitDataSource(DataSource):
     def name(cls) -> str:
         return "lakecommit"
 
-    @sentence_first("opening a table")
+    @worker_call("opening a table")
     def schema(self) -> StructType:
         """Pins the version that a batch read is of: Spark keeps what is pickled after this."""
         self._pinned, schema = pinned_schema(read_options(self.options, streaming=None))
         return schema
 
-    @sentence_first("opening a table")
+    @worker_call("opening a table")
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(self.options, streaming=False)
         return BatchReader(options, self._pinned or pinned_for(options, self._frame), schema)
 
-    @sentence_first("opening a table")
+    @worker_call("opening a table")
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
         # The columns of a schema that was given were chosen: others may come, and are not missed.
         return StreamReader(self.options, schema.json(), chosen=self._pinned is None)
 
-    @sentence_first("planning a write")
+    @worker_call("planning a write")
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return BatchWriter(dict(self.options), schema.json(), overwrite=overwrite)
 
-    @sentence_first("planning a write")
+    @worker_call("planning a write")
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 (Spark's name)
         return StreamWriter(dict(self.options), schema.json(), complete=overwrite, plans=not self._pickled)

@@ -35,9 +35,9 @@ from lakecommit.reading.types import readable
 from lakecommit.schema import parse, to_json
 from lakecommit.service.server import ADDRESS_VARIABLE, SESSION_VARIABLE, ask
 from lakecommit.service.wire import Request, Verb
-from lakecommit.spark_ext.failures import sentence_first
 from lakecommit.spark_ext.readers import read_options, task_session
 from lakecommit.spark_ext.task import local_dir
+from lakecommit.spark_ext.worker_calls import worker_call
 
 T = TypeVar("T")
 _log = logging.getLogger("lakecommit.spark_ext")
@@ -56,7 +56,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """`chosen` says that the query's columns were named, and are not simply all that the table has."""
 
     def __init__(self, options: Mapping[str, str], schema: str, *, chosen: bool) -> None:
-        with sentence_first("planning a stream"):
+        with worker_call("planning a stream"):
             self._options = read_options(options, streaming=True)
         self._place = Place(self._options.path, self._options.store_options)
         self._schema = schema
@@ -77,11 +77,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxFiles(self._options.max_files)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        with sentence_first(f"planning {self}"):
+        with worker_call(f"planning {self}"):
             self._run(self._opened().pin())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        with sentence_first(f"planning {self}"):
+        with worker_call(f"planning {self}"):
             end = self._opened().latest(decode(start), unlimited=isinstance(limit, ReadAllAvailable))
             return encode(self._run(end))
 
@@ -90,7 +90,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if known is None else newest(known)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        with sentence_first(f"planning {self}"):
+        with worker_call(f"planning {self}"):
             up_to = decode(end)
             planner = self._opened()
             rows = self._run(planner.partitions(decode(start), up_to))
@@ -100,13 +100,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, StreamPartition), "Spark hands over the partitions that it was given"
-        with sentence_first(f"a task of {self}"):
+        with worker_call(f"a task of {self}"):
             read = RowRead(self._place, partition.plan, self._columns_in(partition.plan), self._options.where)
             read = replace(read, session=task_session(read), kept_by=partition.kept_by)
             yield from read_rows(read, partition.splits)
 
     def commit(self, end: dict[str, Any]) -> None:
-        with sentence_first(f"planning {self}"):
+        with worker_call(f"planning {self}"):
             if self._planner is not None:
                 self._planner.commit(decode(end))
 

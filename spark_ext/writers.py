@@ -23,8 +23,8 @@ from lakecommit.options.declarations import Options
 from lakecommit.options.parsing import parse_options, txn_options
 from lakecommit.service.wire import Answer, Request, Verb
 from lakecommit.spark_ext import committer_link
-from lakecommit.spark_ext.failures import sentence_first
 from lakecommit.spark_ext.task import run_task, sealed_already
+from lakecommit.spark_ext.worker_calls import worker_call
 from lakecommit.state.codec import encode_report
 from lakecommit.storage.location import absolute
 
@@ -50,7 +50,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = everywhere(options)
         self._query = QueryId(f"{BATCH_PREFIX}{uuid.uuid4()}")
         saved_at = self._options.pop(VERSION_AT_SAVE.lower(), "")
-        with sentence_first(f"planning {self}"):
+        with worker_call(f"planning {self}"):
             request = Request(
                 Verb.PLAN,
                 self._options,
@@ -67,7 +67,7 @@ class BatchWriter(DataSourceArrowWriter):
         return f"a write to {_path(self._options)}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        with sentence_first(f"a task of {self}"):
+        with worker_call(f"a task of {self}"):
             # Inside foreachBatch the streaming properties of the outer query are set; a batch write has its own
             # identity.
             context = _context()
@@ -80,7 +80,7 @@ class BatchWriter(DataSourceArrowWriter):
             return replace(_message(report), execution=execution)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        with sentence_first(f"committing {self}"):
+        with worker_call(f"committing {self}"):
             committer_link.submit(self._request(Verb.COMMIT_BATCH, messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -119,7 +119,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = everywhere(options)
         self._planned, self._inline = Answer(), False
         if plans:
-            with sentence_first(f"planning {self}"):
+            with worker_call(f"planning {self}"):
                 request = Request(Verb.PLAN, self._options, schema, streaming=True, overwrite=complete)
                 submitted = committer_link.submit(request)
                 self._planned, self._inline = submitted.answer, submitted.inline
@@ -128,7 +128,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return f"an epoch for {_path(self._options)}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        with sentence_first(f"a task of {self}"):
+        with worker_call(f"a task of {self}"):
             context = _context()
             query = QueryId(_property(context, "sql.streaming.queryId"))
             epoch = Epoch(int(_property(context, "streaming.sql.batchId")))
@@ -140,7 +140,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return _message(run_task(iterator, attempt, self._planned.plan, options, context.getLocalProperty))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
-        with sentence_first(f"committing {self}"):
+        with worker_call(f"committing {self}"):
             request = Request(
                 Verb.COMMIT_EPOCH,
                 self._options,

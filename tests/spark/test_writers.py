@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import pickle
 
@@ -12,9 +13,9 @@ from pyspark.util import handle_worker_exception
 
 from lakecommit.errors import CommitFailed, InvalidInput, SchemaMismatch
 from lakecommit.service.wire import Answer, Verb
-from lakecommit.spark_ext import committer_link, failures
-from lakecommit.spark_ext.failures import sentence_first
+from lakecommit.spark_ext import committer_link, worker_calls
 from lakecommit.spark_ext.source import LakecommitDataSource
+from lakecommit.spark_ext.worker_calls import worker_call
 
 SCHEMA = StructType([StructField("id", LongType())])
 
@@ -80,7 +81,7 @@ def sent(error) -> str:
 
 
 def failed(error) -> Exception:
-    with pytest.raises(Exception) as failure, sentence_first("a task of a write to /lake/orders"):
+    with pytest.raises(Exception) as failure, worker_call("a task of a write to /lake/orders"):
         raise error
     return failure.value
 
@@ -88,7 +89,7 @@ def failed(error) -> Exception:
 @pytest.fixture(autouse=True)
 def a_worker_of_its_own(monkeypatch):
     """Which ends, with its environment."""
-    monkeypatch.setenv(failures._WITHOUT_FRAMES, "")
+    monkeypatch.setenv(worker_calls._WITHOUT_FRAMES, "")
 
 
 def test_a_worker_sends_our_sentence_alone():
@@ -105,3 +106,28 @@ def test_what_nobody_foresaw_is_a_sentence_with_its_frames_below():
     )
     assert any("test_writers.py" in line for line in frames)
     assert not any("Traceback" in line for line in frames)
+
+
+@pytest.fixture
+def a_fresh_collector():
+    """As in a worker that has just begun."""
+    gc.unfreeze()
+    worker_calls._set_aside.cache_clear()
+    yield
+    gc.unfreeze()
+    worker_calls._set_aside.cache_clear()
+
+
+def test_a_worker_that_is_used_again_does_not_look_for_garbage_among_modules(a_fresh_collector):
+    """Spark's daemon collects after each task. What a later call leaves behind is collected as ever."""
+    with pytest.raises(CommitFailed), worker_call("a task that fails"):
+        raise ZeroDivisionError
+    assert gc.get_freeze_count() == 0  # its worker ends
+    with worker_call("a task"):
+        pass
+    frozen = gc.get_freeze_count()
+    assert frozen > 10_000
+    with worker_call("another task"):
+        made = [[] for _ in range(1_000)]
+    assert gc.get_freeze_count() <= frozen
+    assert len(gc.get_objects()) >= len(made)
