@@ -47,9 +47,10 @@ class Task(InputPartition):
 class BatchReader(DataSourceReader):
     """Reads the columns of `schema`, one that was given or the one that was shown."""
 
-    def __init__(self, options: ReadOptions, pinned: Pinned, schema: StructType) -> None:
+    def __init__(self, options: ReadOptions, pinned: Pinned, schema: StructType, side_by_side: int | None) -> None:
         self._options = options
         self._pinned = pinned
+        self._side_by_side = side_by_side
         wanted = given_schema(pinned.plan.schema, parse(schema.json()))
         place = Place(options.path, options.store_options)
         self._read = RowRead(place, pinned.plan, to_json(wanted), options.where)
@@ -59,7 +60,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         with worker_call(f"planning {self}"):
-            planned = asyncio.run(plan_tasks(self._options, self._pinned, Session()))
+            planned = asyncio.run(plan_tasks(self._options, self._pinned, Session(), self._side_by_side))
             return [Task(splits) for splits in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -97,9 +98,13 @@ def pinned_for(options: ReadOptions, frame: str) -> Pinned:
     return asyncio.run(pin(replace(options, version_as_of=first, timestamp_as_of_ms=None)))
 
 
-def read_options(raw: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
+def told_of(raw: Mapping[str, str]) -> Answer:
+    """What a registered session says of a read with these options; nothing without `lakecommit.register`."""
+    return _asked({key.lower(): value for key, value in raw.items() if key.lower() in ("path", "table")})
+
+
+def read_options(raw: Mapping[str, str], told: Answer, *, streaming: bool | None) -> ReadOptions:
     """The options of a read, with what a registered session adds. `streaming` is None where Spark does not say."""
-    told = _asked({key.lower(): value for key, value in raw.items() if key.lower() in ("path", "table")})
     given = dict(raw)
     if told.plan:
         given = {key: value for key, value in raw.items() if key.lower() != "table"} | {"path": told.plan}

@@ -97,6 +97,8 @@ class SparkSessions:
             if options.txn_app_id is None:
                 txn = self._jvm.submit(_taken, spark, format_named(options.table_format)).result()
         reads = self._locations_read(spark, query, request)
+        reader = request.verb is Verb.SETTINGS
+        side_by_side = self._jvm.submit(_side_by_side, spark).result() if reader else None
         return Facts(
             defaults,
             queries,
@@ -106,6 +108,7 @@ class SparkSessions:
             names=names,
             txn=txn,
             reads=reads,
+            side_by_side=side_by_side,
         )
 
     def _offsets(self, spark: SparkSession, query: QueryId, epoch: Epoch) -> EpochOffsets:
@@ -153,6 +156,11 @@ def settings_of(spark: SparkSession) -> Mapping[str, str]:
     of_hadoop = entries(jvm.scala.jdk.javaapi.CollectionConverters.asScala(found))
     settings = {hadoop.PREFIX + key: value for key, value in of_hadoop.items()}
     return session_options(settings | entries(session.conf().getAll()))
+
+
+def _side_by_side(spark: SparkSession) -> int:
+    """How many tasks run at a time, as far as Spark knows: it cuts its own scans by that."""
+    return spark.sparkContext.defaultParallelism
 
 
 def _query_of(request: Request) -> QueryId | None:

@@ -14,7 +14,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from lakecommit.reading.batch import Pinned
-from lakecommit.spark_ext.readers import BatchReader, pinned_for, pinned_schema, read_options
+from lakecommit.service.wire import Answer
+from lakecommit.spark_ext.readers import BatchReader, pinned_for, pinned_schema, read_options, told_of
 from lakecommit.spark_ext.stream_reader import StreamReader
 from lakecommit.spark_ext.worker_calls import worker_call
 from lakecommit.spark_ext.writers import BatchWriter, StreamWriter
@@ -29,6 +30,7 @@ class LakecommitDataSource(DataSource):
 
     _pickled = False
     _pinned: Pinned | None = None
+    _told: Answer | None = None
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -44,14 +46,17 @@ class LakecommitDataSource(DataSource):
 
     @worker_call("opening a table")
     def schema(self) -> StructType:
-        """Pins the version that a batch read is of: Spark keeps what is pickled after this."""
-        self._pinned, schema = pinned_schema(read_options(self.options, streaming=None))
+        """Pins the version that a batch read is of, and what the session says of it: Spark keeps what is pickled after
+        this."""
+        self._told = told_of(self.options)
+        self._pinned, schema = pinned_schema(read_options(self.options, self._told, streaming=None))
         return schema
 
     @worker_call("opening a table")
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = read_options(self.options, streaming=False)
-        return BatchReader(options, self._pinned or pinned_for(options, self._frame), schema)
+        told = self._told or told_of(self.options)
+        options = read_options(self.options, told, streaming=False)
+        return BatchReader(options, self._pinned or pinned_for(options, self._frame), schema, told.side_by_side)
 
     @worker_call("opening a table")
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)

@@ -35,7 +35,7 @@ from lakecommit.reading.types import readable
 from lakecommit.schema import parse, to_json
 from lakecommit.service.server import ADDRESS_VARIABLE, SESSION_VARIABLE, ask
 from lakecommit.service.wire import Request, Verb
-from lakecommit.spark_ext.readers import read_options, task_session
+from lakecommit.spark_ext.readers import read_options, task_session, told_of
 from lakecommit.spark_ext.task import local_dir
 from lakecommit.spark_ext.worker_calls import worker_call
 
@@ -57,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Mapping[str, str], schema: str, *, chosen: bool) -> None:
         with worker_call("planning a stream"):
-            self._options = read_options(options, streaming=True)
+            self._options = read_options(options, told_of(options), streaming=True)
         self._place = Place(self._options.path, self._options.store_options)
         self._schema = schema
         self._chosen = chosen or self._options.columns is not None

@@ -6,6 +6,7 @@ import random
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapreplace
 
 from lakecommit.clock import Clock, SystemClock
 from lakecommit.errors import InvalidInput
@@ -15,15 +16,19 @@ from lakecommit.formats.reading import ReadPlan
 from lakecommit.formats.table_format import TableFormat
 from lakecommit.options.read_declarations import ReadOptions
 from lakecommit.reading.condition import condition
-from lakecommit.reading.planning.splits import OPEN_COST_BYTES, Split, packed, splits_of
+from lakecommit.reading.planning.splits import OPEN_COST_BYTES, Split, splits_of
 from lakecommit.reading.skipping import kept_files
 from lakecommit.reading.types import readable
 from lakecommit.schema import parse
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
 
-# A table is read by so many tasks, if it has as many splits, and few more while they are small.
-LEAST_TASKS = 16
+# Each task that runs at a time gets so many, if there are as many splits: then one that ends early does not wait long.
+ROUNDS = 2
+# How many tasks run at a time if nobody says.
+SIDE_BY_SIDE = 8
+# What is worth a task: starting one costs some tens of milliseconds of a core.
+LEAST_TASK_BYTES = 4 * OPEN_COST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,9 @@ async def pin(options: ReadOptions) -> Pinned:
     return Pinned(opened.name, opened.read_plan(state))
 
 
-async def plan_tasks(options: ReadOptions, pinned: Pinned, session: Session) -> list[tuple[Split, ...]]:
+async def plan_tasks(
+    options: ReadOptions, pinned: Pinned, session: Session, side_by_side: int | None = None
+) -> list[tuple[Split, ...]]:
     """The splits of the version by task. Raises `VersionsGone` or `InvalidInput` if the log no longer has it."""
     store, clock = open_store(options.path, options.store_options), SystemClock()
     opened = format_by_name(pinned.table_format, store, clock)
@@ -77,13 +84,24 @@ async def plan_tasks(options: ReadOptions, pinned: Pinned, session: Session) -> 
     async for page in opened.live(state):
         kept = page if asked is None else kept_files(asked, page, pinned.plan.partition_columns)
         splits += [split for file in kept for split in splits_of(file, options.split_size_bytes)]
-    # Large ones first, so that no task is left with one at the end.
-    splits.sort(key=lambda split: split.size_bytes, reverse=True)
-    return list(packed(splits, task_bytes(splits, options.split_size_bytes)))
+    return balanced(splits, tasks_for(splits, options.split_size_bytes, side_by_side or SIDE_BY_SIDE))
 
 
-def task_bytes(splits: Sequence[Split], split_bytes: int) -> int:
-    """How much a task reads: less than a split may have where that leaves cores without work. How many there are is not
-    known here."""
-    total = sum(split.size_bytes + OPEN_COST_BYTES for split in splits)
-    return min(split_bytes, max(OPEN_COST_BYTES, total // LEAST_TASKS))
+def tasks_for(splits: Sequence[Split], split_bytes: int, side_by_side: int) -> int:
+    """How many tasks read these splits: enough for all that run at a time, unless that leaves each next to nothing, and
+    so many that none reads much more than a split may have."""
+    total = sum(split.cost_bytes for split in splits)
+    task_bytes = min(split_bytes, max(LEAST_TASK_BYTES, total // (ROUNDS * side_by_side)))
+    return min(len(splits), max(1, round(total / task_bytes)))
+
+
+def balanced(splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
+    """The splits in so many tasks, which cost about the same: large ones first, each to the task that has least. So the
+    tasks with the largest splits come first, and none is left with one at the end."""
+    together: list[list[Split]] = [[] for _ in range(tasks)]
+    costs = [(0, number) for number in range(tasks)]
+    for split in sorted(splits, key=lambda split: split.size_bytes, reverse=True):
+        cost, number = costs[0]
+        together[number].append(split)
+        heapreplace(costs, (cost + split.cost_bytes, number))
+    return [tuple(each) for each in together]

@@ -65,7 +65,8 @@ class Facts:
     source or None where it has or reports none. `planned` is empty where it cannot be known, `latest` also in all
     epochs of a run but one: the first that the run planned itself. `txn` are Delta's own settings that name the
     transaction of a batch write which is planned. `reads` are the locations that the query of a write which is
-    committed reads, None where that cannot be known.
+    committed reads, None where that cannot be known. `side_by_side` is how many tasks Spark runs at a time, for whoever
+    reads.
     """
 
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -76,6 +77,7 @@ class Facts:
     names: Mapping[QueryId, str] = field(default_factory=dict)
     txn: Mapping[str, str] = field(default_factory=dict)
     reads: Sequence[str] | None = None
+    side_by_side: int | None = None
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -153,7 +155,12 @@ class Committers:
             version = self._frames.setdefault(request.query, version)
             while len(self._frames) > FRAMES_KNOWN:
                 del self._frames[next(iter(self._frames))]
-        return Answer(defaults=facts.defaults, plan=next(iter(facts.reads or ()), ""), version=version)
+        return Answer(
+            defaults=facts.defaults,
+            plan=next(iter(facts.reads or ()), ""),
+            version=version,
+            side_by_side=facts.side_by_side,
+        )
 
     def _reader_told(self, said: Mapping[str, str]) -> None:
         figures = {key: int(value) for key, value in said.items() if key not in ("path", "lease")}

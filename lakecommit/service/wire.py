@@ -50,13 +50,15 @@ class Request:
 class Answer:
     """`plan` and `done` answer a plan. `version` is the table's: the one that a batch write rests on, or its own.
     `defaults` are options that the session sets. Of settings, which whoever reads asks for, `plan` is the location of
-    the table that the request names, if the session's catalog has to be asked for it."""
+    the table that the request names, if the session's catalog has to be asked for it, and `side_by_side` is how many
+    tasks Spark runs at a time."""
 
     plan: str = ""
     done: Mapping[str, int] = field(default_factory=dict)
     skip: bool = False
     defaults: Mapping[str, str] = field(default_factory=dict)
     version: int | None = None
+    side_by_side: int | None = None
     error: str = ""
     message: str = ""
 
@@ -102,6 +104,7 @@ ANSWER = RecordKind(
             {"name": "skip", "type": "boolean"},
             {"name": "defaults", "type": _STRINGS},
             {"name": "version", "type": ["null", "long"]},
+            {"name": "side_by_side", "type": ["null", "long"]},
             {"name": "error", "type": "string"},
             {"name": "message", "type": "string"},
         ],

@@ -89,6 +89,14 @@ def test_a_session_sets_defaults(spark, table):
         spark.conf.unset("spark.lakecommit.splitSize")
 
 
+def test_small_files_are_read_by_few_tasks(spark, tmp_path):
+    """By no more than are worth it for the tasks that this session runs at a time, which the driver tells."""
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 40).write.format("delta").save(str(table))
+    assert ours(spark, table).rdd.getNumPartitions() == 2 * spark.sparkContext.defaultParallelism
+    assert same(ours(spark, table), theirs(spark, table))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -35,6 +35,10 @@ class Split:
     def size_bytes(self) -> int:
         return self.end - self.begin
 
+    @property
+    def cost_bytes(self) -> int:
+        return self.size_bytes + OPEN_COST_BYTES
+
 
 def is_split_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
@@ -58,11 +62,10 @@ def packed(splits: Iterable[Split], task_bytes: int) -> Iterator[tuple[Split, ..
     together: list[Split] = []
     size = 0
     for split in splits:
-        cost = split.size_bytes + OPEN_COST_BYTES
-        if together and size + cost > task_bytes:
+        if together and size + split.cost_bytes > task_bytes:
             yield tuple(together)
             together, size = [], 0
         together.append(split)
-        size += cost
+        size += split.cost_bytes
     if together:
         yield tuple(together)

@@ -7,12 +7,14 @@ import json
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lakecommit.errors import InvalidInput
 from lakecommit.expressions.bound import Session
 from lakecommit.options.read_parsing import parse_read_options
-from lakecommit.reading.batch import LEAST_TASKS, pin, plan_tasks, task_bytes
-from lakecommit.reading.planning.splits import OPEN_COST_BYTES, Split
+from lakecommit.reading.batch import balanced, pin, plan_tasks, tasks_for
+from lakecommit.reading.planning.splits import Split
 
 from ..formats.delta.fakes import metadata, protocol
 from .files import ReadFile, schema_of, write
@@ -93,11 +95,35 @@ def test_no_table_and_no_such_time(table):
         planned(table, timestampAsOf="1970-01-01T00:00:00Z")
 
 
-@pytest.mark.parametrize(("files", "size"), [(8, 2**20), (10, 2**27), (10_000, 2**27), (1, 1)])
-def test_tasks_are_many_enough_and_no_larger_than_a_split(files, size):
-    splits = [Split(ReadFile(str(number), size, 1), 0, size) for number in range(files)]
-    limit = 128 * 2**20
-    found = task_bytes(splits, limit)
-    assert OPEN_COST_BYTES <= found <= limit
-    assert found == limit or files * (size + OPEN_COST_BYTES) // found <= LEAST_TASKS
-    assert task_bytes(splits, 1024) == 1024
+MIB = 2**20
+
+
+def of_sizes(*sizes):
+    return [Split(ReadFile(str(number), size, 1), 0, size) for number, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "side_by_side", "tasks"),
+    [
+        (8, 30 * MIB, 2, 4),  # each gets two
+        (8, 30 * MIB, 100, 8),  # no more than there are splits
+        (8, 100, 2, 2),  # a task is worth more than opening a few small files
+        (8, 100, 100, 2),
+        (1, 1, 2, 1),
+        (100, 100, 2, 4),
+        (1_000, 128 * MIB, 2, 1_032),  # no task reads much more than a split may have
+        (0, 0, 2, 0),
+    ],
+)
+def test_tasks_are_as_many_as_are_worth_it(files, size, side_by_side, tasks):
+    assert tasks_for(of_sizes(*[size] * files), 128 * MIB, side_by_side) == min(tasks, files)
+
+
+@given(st.lists(st.integers(0, 128 * MIB)), st.integers(1, 64))
+def test_tasks_cost_about_the_same(sizes, side_by_side):
+    splits = of_sizes(*sizes)
+    tasks = balanced(splits, tasks_for(splits, 128 * MIB, side_by_side))
+    assert sorted(split.id for task in tasks for split in task) == sorted(split.id for split in splits)
+    costs = [sum(split.cost_bytes for split in task) for task in tasks]
+    assert all(costs), "each has something to do"
+    assert not costs or max(costs) - min(costs) <= max(split.cost_bytes for split in splits)
