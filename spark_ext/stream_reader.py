@@ -23,13 +23,14 @@ from lakecommit.formats.reading import ReadPlan
 from lakecommit.reading.condition import condition
 from lakecommit.reading.opening import Place
 from lakecommit.reading.planning.containing import as_in
+from lakecommit.reading.planning.log_walk import Rows
 from lakecommit.reading.planning.offsets import BEGIN, Offset, decode, encode, newest
 from lakecommit.reading.planning.opening import open_planner
 from lakecommit.reading.planning.plan import Keep, every_file
 from lakecommit.reading.planning.planner import StreamPlanner
 from lakecommit.reading.planning.ports import Figures
-from lakecommit.reading.planning.splits import Split, packed
-from lakecommit.reading.rows import RowRead, read_rows
+from lakecommit.reading.planning.tasks import by_task
+from lakecommit.reading.rows import RowRead, read_versions
 from lakecommit.reading.skipping import kept_files
 from lakecommit.reading.types import readable
 from lakecommit.schema import parse, to_json
@@ -45,10 +46,10 @@ _log = logging.getLogger("lakecommit.spark_ext")
 
 @dataclass
 class StreamPartition(InputPartition):
-    """What one task reads: some splits of one version. `kept_by` is the lease that keeps them, for people."""
+    """What one task reads: some splits of versions that follow each other. `kept_by` is the lease that keeps them, for
+    people."""
 
-    plan: ReadPlan
-    splits: tuple[Split, ...]
+    parts: tuple[Rows, ...]
     kept_by: str | None
 
 
@@ -57,7 +58,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Mapping[str, str], schema: str, *, chosen: bool) -> None:
         with worker_call("planning a stream"):
-            self._options = read_options(options, told_of(options), streaming=True)
+            told = told_of(options)
+            self._options = read_options(options, told, streaming=True)
+        self._side_by_side = told.side_by_side
         self._place = Place(self._options.path, self._options.store_options)
         self._schema = schema
         self._chosen = chosen or self._options.columns is not None
@@ -95,15 +98,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             planner = self._opened()
             rows = self._run(planner.partitions(decode(start), up_to))
             size = up_to.plan.split_bytes if isinstance(up_to, Offset) else self._options.split_size_bytes
-            tasks = ((each.plan, splits) for each in rows for splits in packed(each.splits, size))
-            return [StreamPartition(plan, splits, planner.kept_by) for plan, splits in tasks]
+            return [StreamPartition(parts, planner.kept_by) for parts in by_task(rows, size, self._side_by_side)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, StreamPartition), "Spark hands over the partitions that it was given"
         with worker_call(f"a task of {self}"):
-            read = RowRead(self._place, partition.plan, self._columns_in(partition.plan), self._options.where)
-            read = replace(read, session=task_session(read), kept_by=partition.kept_by)
-            yield from read_rows(read, partition.splits)
+            yield from read_versions((self._row_read(part.plan, partition), part.splits) for part in partition.parts)
 
     def commit(self, end: dict[str, Any]) -> None:
         with worker_call(f"planning {self}"):
@@ -116,6 +116,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             planner.stop()
         if self._loop is not None:
             self._loop.close()
+
+    def _row_read(self, plan: ReadPlan, partition: StreamPartition) -> RowRead:
+        read = RowRead(self._place, plan, self._columns_in(plan), self._options.where)
+        return replace(read, session=task_session(read), kept_by=partition.kept_by)
 
     def _columns_in(self, plan: ReadPlan) -> str:
         """The query's columns, with where files of this version have them."""

@@ -16,19 +16,12 @@ from lakecommit.formats.reading import ReadPlan
 from lakecommit.formats.table_format import TableFormat
 from lakecommit.options.read_declarations import ReadOptions
 from lakecommit.reading.condition import condition
-from lakecommit.reading.planning.splits import OPEN_COST_BYTES, Split, splits_of
+from lakecommit.reading.planning.splits import Split, splits_of, task_bytes
 from lakecommit.reading.skipping import kept_files
 from lakecommit.reading.types import readable
 from lakecommit.schema import parse
 from lakecommit.storage.base import Store
 from lakecommit.storage.location import open_store
-
-# Each task that runs at a time gets so many, if there are as many splits: then one that ends early does not wait long.
-ROUNDS = 2
-# How many tasks run at a time if nobody says.
-SIDE_BY_SIDE = 8
-# What is worth a task: starting one costs some tens of milliseconds of a core.
-LEAST_TASK_BYTES = 4 * OPEN_COST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +77,13 @@ async def plan_tasks(
     async for page in opened.live(state):
         kept = page if asked is None else kept_files(asked, page, pinned.plan.partition_columns)
         splits += [split for file in kept for split in splits_of(file, options.split_size_bytes)]
-    return balanced(splits, tasks_for(splits, options.split_size_bytes, side_by_side or SIDE_BY_SIDE))
+    return balanced(splits, tasks_for(splits, options.split_size_bytes, side_by_side))
 
 
-def tasks_for(splits: Sequence[Split], split_bytes: int, side_by_side: int) -> int:
-    """How many tasks read these splits: enough for all that run at a time, unless that leaves each next to nothing, and
-    so many that none reads much more than a split may have."""
+def tasks_for(splits: Sequence[Split], split_bytes: int, side_by_side: int | None) -> int:
+    """How many tasks read these splits, so that none reads much more than a split may have."""
     total = sum(split.cost_bytes for split in splits)
-    task_bytes = min(split_bytes, max(LEAST_TASK_BYTES, total // (ROUNDS * side_by_side)))
-    return min(len(splits), max(1, round(total / task_bytes)))
+    return min(len(splits), max(1, round(total / task_bytes(splits, split_bytes, side_by_side))))
 
 
 def balanced(splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:

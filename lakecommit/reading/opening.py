@@ -52,23 +52,35 @@ class OpenedFile:
     fetch: Callable[[int, Sequence[int]], Callable[[], pq.ParquetFile]]
 
 
-class Files:
-    """The files of the table at a place. `version` is the one that they are read for, `kept_by` the lease that keeps
-    them, for people. Close it when done."""
+class Requests:
+    """The thread on which requests are made, begun by the first one. Close it when done."""
 
-    def __init__(self, place: Place, version: int, kept_by: str | None = None) -> None:
-        self._place = place
-        self._version = version
-        self._kept_by = kept_by
+    def __init__(self) -> None:
         self._loop: LoopThread | None = None
 
-    def __enter__(self) -> Files:
+    def __enter__(self) -> Requests:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._loop is not None:
             self._loop.close()
             self._loop = None
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        if self._loop is None:
+            self._loop = LoopThread("lakecommit-reading")
+        return self._loop.begin(work)
+
+
+class Files:
+    """The files of the table at a place. `version` is the one that they are read for, `kept_by` the lease that keeps
+    them, for people."""
+
+    def __init__(self, place: Place, requests: Requests, version: int, kept_by: str | None = None) -> None:
+        self._place = place
+        self._run = requests.begin
+        self._version = version
+        self._kept_by = kept_by
 
     def begin(self, path: str, size_bytes: int) -> Callable[[], OpenedFile]:
         """Begins to open a file; what it gives waits for that. Raises `VersionsGone` there if the file is gone."""
@@ -167,11 +179,6 @@ class Files:
 
     def _store(self) -> Store:
         return _shared_store(self._place.location, tuple(sorted(self._place.store_options.items())))
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        if self._loop is None:
-            self._loop = LoopThread("lakecommit-reading")
-        return self._loop.begin(work)
 
 
 def _parquet(

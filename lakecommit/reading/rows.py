@@ -21,7 +21,7 @@ from lakecommit.formats.reading import MATCHED_BY, ReadFile, ReadPlan
 from lakecommit.reading.calendar import legacy_types, refuse_old
 from lakecommit.reading.condition import Condition, condition
 from lakecommit.reading.conversion import Found, Matching
-from lakecommit.reading.opening import Files, OpenedFile, Place
+from lakecommit.reading.opening import Files, OpenedFile, Place, Requests
 from lakecommit.reading.partitions import constant
 from lakecommit.reading.planning.splits import Split
 from lakecommit.reading.row_groups import Leaves, may_match
@@ -49,21 +49,33 @@ class RowRead:
 
 def read_rows(read: RowRead, splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:
     """The rows of `splits`, in their order. Raises `VersionsGone` if a file is gone."""
-    with Files(read.place, read.plan.version, read.kept_by) as files:
-        reader = _Reader(read, files)
-        waiting = iter(splits)
-        ahead = deque(_begun(islice(waiting, FILES_AHEAD), files))
+    return read_versions([(read, splits)])
+
+
+def read_versions(parts: Iterable[tuple[RowRead, Iterable[Split]]]) -> Iterator[pa.RecordBatch]:
+    """The same for splits of several versions. Files are opened ahead also if they are another version's."""
+    with Requests() as requests:
+        waiting = _splits(parts, requests)
+        ahead = deque(_begun(islice(waiting, FILES_AHEAD)))
         while ahead:
-            split, opening = ahead.popleft()
-            ahead.extend(_begun(islice(waiting, 1), files))
+            reader, split, opening = ahead.popleft()
+            ahead.extend(_begun(islice(waiting, 1)))
             yield from reader.batches(split, opening())
 
 
-def _begun(splits: Iterable[Split], files: Files) -> Iterator[tuple[Split, Callable[[], OpenedFile]]]:
-    return ((split, files.begin(split.file.path, split.file.size_bytes)) for split in splits)
+def _splits(parts: Iterable[tuple[RowRead, Iterable[Split]]], requests: Requests) -> Iterator[tuple[_Reader, Split]]:
+    for read, splits in parts:
+        reader = _Reader(read, Files(read.place, requests, read.plan.version, read.kept_by))
+        yield from ((reader, split) for split in splits)
+
+
+def _begun(splits: Iterable[tuple[_Reader, Split]]) -> Iterator[tuple[_Reader, Split, Callable[[], OpenedFile]]]:
+    return ((reader, split, reader.begin(split)) for reader, split in splits)
 
 
 class _Reader:
+    """Reads the files of one version."""
+
     def __init__(self, read: RowRead, files: Files) -> None:
         self._files = files
         self._zone = read.session.zone
@@ -80,6 +92,9 @@ class _Reader:
         # A schema that was given may spell them in another case than the table.
         self._partitions = {name.lower(): name for name in read.plan.partition_columns}
         self._matching = Matching(by_id=read.plan.words.get(MATCHED_BY) == "id")
+
+    def begin(self, split: Split) -> Callable[[], OpenedFile]:
+        return self._files.begin(split.file.path, split.file.size_bytes)
 
     def batches(self, split: Split, opened: OpenedFile) -> Iterator[pa.RecordBatch]:
         part = _FilePart(self, split.file, opened)

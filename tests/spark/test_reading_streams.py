@@ -68,6 +68,17 @@ def test_table_to_table_in_few_versions_and_on_from_there(spark, tmp_path):
     assert {each["lease"] for each in offsets(checkpoint)} == {lease}
 
 
+def test_a_batch_of_many_small_versions_is_few_tasks(spark, tmp_path):
+    table, out, checkpoint = a_table(tmp_path, versions=1), tmp_path / "out", tmp_path / "checkpoint"
+    run(stream(spark, table), out, checkpoint)
+    for number in range(1, 20):
+        add(table, 2 * number, 2 * number + 1)
+    run(stream(spark, table, maxFilesPerTrigger="100"), out, checkpoint)
+    assert quick_ids(out) == list(range(40))
+    # A task writes a file: one for the first row, then some for nineteen versions.
+    assert len(list(out.glob("*.parquet"))) <= 1 + 3 * spark.sparkContext.defaultParallelism
+
+
 def test_the_drivers_log_says_once_that_a_snapshot_is_released(spark, tmp_path, caplog):
     caplog.set_level(logging.INFO, "lakecommit.observing")
     table, checkpoint = a_table(tmp_path), tmp_path / "checkpoint"

@@ -7,7 +7,7 @@ the one in which they are read: by age first, so that a stream sees old rows bef
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakecommit.formats.reading import ReadFile
@@ -15,6 +15,12 @@ from lakecommit.formats.reading import ReadFile
 MAX_SPLIT_BYTES = 2**63 - 1
 # What opening a file is worth in bytes when splits are packed, as in Spark.
 OPEN_COST_BYTES = 4 * 1024 * 1024
+# Each task that runs at a time gets so many, if there are as many splits: then one that ends early does not wait long.
+ROUNDS = 2
+# How many tasks run at a time if nobody says.
+SIDE_BY_SIDE = 8
+# What is worth a task: starting one costs some tens of milliseconds of a core.
+LEAST_TASK_BYTES = 4 * OPEN_COST_BYTES
 
 _ID = re.compile(r"[0-9]{20}/.+#.*@[0-9]{20}", re.DOTALL)
 
@@ -57,12 +63,18 @@ def splits_of(file: ReadFile, split_bytes: int) -> Iterator[Split]:
         begin = end
 
 
-def packed(splits: Iterable[Split], task_bytes: int) -> Iterator[tuple[Split, ...]]:
-    """What one task reads: splits that follow each other, up to `task_bytes` with what opening them costs."""
+def task_bytes(splits: Sequence[Split], split_bytes: int, side_by_side: int | None) -> int:
+    """How much one task reads: all that run at a time get something to do, unless that leaves each next to nothing."""
+    total = sum(split.cost_bytes for split in splits)
+    return min(split_bytes, max(LEAST_TASK_BYTES, total // (ROUNDS * (side_by_side or SIDE_BY_SIDE))))
+
+
+def packed(splits: Iterable[Split], most_bytes: int) -> Iterator[tuple[Split, ...]]:
+    """Splits that follow each other, for one task each, up to `most_bytes` with what opening them costs."""
     together: list[Split] = []
     size = 0
     for split in splits:
-        if together and size + split.cost_bytes > task_bytes:
+        if together and size + split.cost_bytes > most_bytes:
             yield tuple(together)
             together, size = [], 0
         together.append(split)
