@@ -70,6 +70,10 @@ class _ClassicWriters:
     def newest_version(self, writer: Any, options: Mapping[str, str]) -> int | None:
         return self.version(writer._spark, options)
 
+    def uncluster(self, writer: Any) -> None:
+        if not self.streaming:
+            getattr(writer._jwrite, "clusteringColumns_$eq")(writer._spark._jvm.scala.Option.empty())
+
     @contextmanager
     def calling(self, writer: Any) -> Iterator[None]:
         with _active(writer._spark), _sentence_first():

@@ -64,8 +64,14 @@ class _BatchWriters(_ConnectWriters):
             tuple(told.bucket_cols),
         )
 
+    def uncluster(self, writer: Any) -> None:
+        writer._write.clustering_cols = []
+
 
 class _StreamWriters(_ConnectWriters):
+    def uncluster(self, writer: Any) -> None:
+        """Spark drops them."""
+
     def source(self, writer: Any) -> str | None:
         return writer._write_proto.format  # type: ignore[no-any-return]
 

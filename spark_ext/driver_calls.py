@@ -3,7 +3,8 @@
 Tables by name are among that: `saveAsTable("db.orders")` is `save()` with the location of the table, and `toTable(…)`
 is `start()` with it; the session's catalog says where that is.
 
-Spark drops the columns of `writeStream.partitionBy(…)` and refuses those of `write.partitionBy(…)`. Of a stream that
+Spark drops the columns of `writeStream.partitionBy(…)` and refuses those of `write.partitionBy(…)`, and so it does
+with those of `clusterBy(…)`. Of a stream that
 cannot run it tells after the start, or only in its log. And pyspark puts a line of its own before what a task of a
 batch write says. And a session that wants schemas merged has to say so in each write. And it asks for the files of
 what a write reads before it asks for the writer: rows that others add in between would be replaced unread.
@@ -35,6 +36,7 @@ T = TypeVar("T")
 _MERGING = "mergeSchema"
 _FORMAT = "tableFormat"
 _PARTITIONS = "partitionBy"
+_CLUSTERING = "clusterBy"
 _READ_VERSION = "readversion"
 # The attribute of a writer that has what it was told by us.
 _TOLD = "_lakecommit_told"
@@ -75,6 +77,9 @@ class Writers(Protocol):
     def newest_version(self, writer: Any, options: Mapping[str, str]) -> int | None:
         """The version of the table that a write with `options` would find; None where nobody here can tell."""
 
+    def uncluster(self, writer: Any) -> None:
+        """Takes back the clustering columns of a batch writer, which Spark would refuse."""
+
     def calling(self, writer: Any) -> AbstractContextManager[None]:
         """Around the call: it finds the data source, and the first line of what it raises is ours."""
 
@@ -110,19 +115,18 @@ def refuse_other_ways(session: type, writer: type, writer_v2: type, writers: Wri
 
 def check(call: WriterCall) -> None:
     """Raises `InvalidInput` for what could only fail later, or would be dropped without a word."""
-    if call.clustered_by:
-        raise InvalidInput(
-            f'clusterBy({", ".join(call.clustered_by)}) is not available with format("lakecommit"): it cannot make '
-            "clustered tables; leave it out, or use partitionBy"
-        )
     if call.bucketed_by:
         raise InvalidInput(
             f'bucketBy({", ".join(call.bucketed_by)}) is not available with format("lakecommit"): Delta tables have no '
             "buckets; leave it out, and sortBy, too, or use partitionBy"
         )
-    if call.partitioned_by and "partitionby" in call.options:
+    for name, columns in ((_PARTITIONS, call.partitioned_by), (_CLUSTERING, call.clustered_by)):
+        if columns and name.lower() in call.options:
+            raise InvalidInput(f"both {name}({', '.join(columns)}) and the option {name} are given; leave one out")
+    if call.partitioned_by and call.clustered_by:
         raise InvalidInput(
-            f"both partitionBy({', '.join(call.partitioned_by)}) and the option partitionBy are given; leave one out"
+            f"both partitionBy({', '.join(call.partitioned_by)}) and clusterBy({', '.join(call.clustered_by)}) are "
+            "given, and a table is one or the other; leave one out"
         )
     if "table" in call.options and "path" in call.options:
         raise _twice_named(call.options["table"])
@@ -198,6 +202,8 @@ def _wrapped(method: Callable[..., Any], writers: Writers) -> Callable[..., Any]
             _tell(self, {**_undone(told), **_left_out(self, call, spark, writers)})
             if call.partitioned_by:
                 self.partitionBy()
+            if call.clustered_by:
+                writers.uncluster(self)
         with writers.calling(self):
             return method(*given.args, **given.kwargs)
 
@@ -241,6 +247,9 @@ def _left_out(writer: Any, call: WriterCall, spark: Any, writers: Writers) -> di
         found[LOCATION_OF] = call.options["table"]
     if call.partitioned_by:
         found[_PARTITIONS] = ",".join(map(_quoted, call.partitioned_by))
+    if call.clustered_by:
+        # Spark takes a dot in them for a step into a struct, and backticks for a name, as the option does.
+        found[_CLUSTERING] = ",".join(call.clustered_by)
     return found
 
 

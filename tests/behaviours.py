@@ -203,10 +203,25 @@ ROWS = (
         ("spark/test_driver_calls.py::test_partition_by_counts",),
     ),
     Row(
-        "`clusterBy(…)`, `bucketBy(…)`",
-        "refused in one sentence if `register` was called; Delta takes `clusterBy` and refuses `bucketBy`",
+        "`clusterBy(…)` of a new table",
+        "the table is clustered, as by `CREATE TABLE … CLUSTER BY`, if `register` was called, else by the option; "
+        "Delta's `save()` and `start()` pass over it, and its `saveAsTable` and `toTable` refuse it",
         (
-            "spark/test_driver_calls.py::test_clustering_columns_are_refused",
+            "spark/test_driver_calls.py::test_cluster_by_counts",
+            "spark/test_driver_calls.py::test_cluster_by_of_a_stream_counts",
+            "spark/test_driver_calls.py::test_deltas_writer_passes_over_cluster_by",
+            "spark/test_driver_calls.py::test_clustering_columns_that_a_table_cannot_have",
+        ),
+    ),
+    Row(
+        '`mode("overwrite")` of a clustered table',
+        "it stays clustered; after Delta's writer it is clustered by nothing",
+        ("spark/test_driver_calls.py::test_an_overwritten_table_stays_clustered",),
+    ),
+    Row(
+        "`bucketBy(…)`",
+        "refused by both, in one sentence if `register` was called",
+        (
             "spark/test_driver_calls.py::test_buckets_are_refused",
             "spark/test_driver_calls.py::test_what_cannot_run_is_refused_before_it_starts",
         ),

@@ -14,6 +14,7 @@ from lakecommit.options.declaring import Applies, Prefixed, declarations_of, opt
 from lakecommit.options.values import (
     DAY_MS,
     between,
+    column_paths,
     columns,
     duration_ms,
     one_column,
@@ -53,7 +54,7 @@ def _record_limit(text: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user asked for, checked. `partition_by` is None where the user did not say.
+    """What the user asked for, checked. `partition_by` and `cluster_by` are None where the user did not say.
 
     `max_records_per_file` of 0 means no limit. `event_time_column` is spelled as the user did, in any case.
     `table_properties` keep the names that Spark handed over.
@@ -88,6 +89,18 @@ class Options:
         help=(
             "Partition columns of a new table; for an existing one they have to be its own. Spark never passes "
             "`partitionBy(…)` on to a Python data source. `lakecommit.register` does; without it, use this option."
+        ),
+    )
+    cluster_by: tuple[tuple[str, ...], ...] | None = option(
+        "clusterBy",
+        Applies.BOTH,
+        column_paths,
+        unset="as the table",
+        values="column names separated by commas, each once; a dot leads into a struct, `` `a.b` `` quotes a name",
+        help=(
+            "Columns that OPTIMIZE clusters a new Delta table by, four at most, and instead of `partitionBy`; for an "
+            "existing table they have to be its own. As with `partitionBy`, only `lakecommit.register` passes "
+            "`clusterBy(…)` on."
         ),
     )
     table_format: str = option(
@@ -358,7 +371,6 @@ LATER: Mapping[str, str] = {
         "df.hint('rebalance') instead, and leave it out or set it to false"
     ),
     "autoCompact": "run OPTIMIZE with delta-spark instead, and leave it out or set it to false",
-    "clusterBy": "create the table with its clustering columns first",
 }
 
 # Values of these that say what happens anyway.

@@ -29,6 +29,7 @@ _DURATION_UNITS_MS: dict[str, int] = {
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]*[^`,\s]))\s*(,|\Z)")
+_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,.]*[^`,.\s]))\s*(,|\.|\Z)")
 
 T = TypeVar("T")
 
@@ -86,19 +87,34 @@ def columns(text: str) -> tuple[str, ...]:
 
     Raises `ValueError` for an empty list, an empty name, an unclosed quote and for names that differ in case only.
     """
+    paths = _paths(text, _COLUMN)
+    return tuple(name for (name,) in paths)
+
+
+def column_paths(text: str) -> tuple[tuple[str, ...], ...]:
+    """The same for columns at any depth: a dot that is not quoted leads into a struct."""
+    return _paths(text, _PART)
+
+
+def _paths(text: str, part: re.Pattern[str]) -> tuple[tuple[str, ...], ...]:
+    paths: list[tuple[str, ...]] = []
     names: list[str] = []
     position = 0
     while True:
-        match = _COLUMN.match(text, position)
+        match = part.match(text, position)
         if match is None:
             raise ValueError(text)
         names.append(match[1].replace("``", "`") if match[1] else match[2])
         position = match.end()
+        if match[3] == ".":
+            continue
+        paths.append(tuple(names))
+        names = []
         if not match[3]:
             break
-    if len({name.lower() for name in names}) < len(names):
+    if len({tuple(map(str.lower, path)) for path in paths}) < len(paths):
         raise ValueError(text)
-    return tuple(names)
+    return tuple(paths)
 
 
 def some_text(text: str) -> str:

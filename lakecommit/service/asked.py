@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from lakecommit.errors import InvalidInput
@@ -29,7 +30,11 @@ def _own_properties(options: Options) -> Mapping[str, str]:
     """What options of the format's own make of a new table."""
     own = registry.format_named(options.table_format).own_options
     values = {each.name: getattr(options, each.attribute) for each in DECLARATIONS if each.name in own}
-    return {name: str(value) for name, value in values.items() if value is not None}
+    return {name: _text(value) for name, value in values.items() if value is not None}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def replacement_of(options: Options, request: Request) -> Replacement | None:

@@ -1,10 +1,11 @@
-"""What `save()` and `start()` do in the driver that Spark leaves out: threads, partition columns, early refusals.
+"""What `save()` and `start()` do in the driver that Spark leaves out: threads, partitions, clusters, early refusals.
 
 `test_connect` runs this with Spark Connect, too.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,8 +23,14 @@ SAVE, START = WriterCall(False, {}), WriterCall(True, {"path": "/table"})
 
 @pytest.mark.parametrize(
     "call",
-    [SAVE, replace(SAVE, partitioned_by=("p",)), START, replace(START, options={"table": "t"})],
-    ids=["save", "partition", "start", "name"],
+    [
+        SAVE,
+        replace(SAVE, partitioned_by=("p",)),
+        replace(SAVE, clustered_by=("a", "s.b")),
+        START,
+        replace(START, options={"table": "t"}),
+    ],
+    ids=["save", "partition", "cluster", "start", "name"],
 )
 def test_what_can_be_meant_goes_on(call):
     check(call)
@@ -33,16 +40,20 @@ def test_what_can_be_meant_goes_on(call):
     ("call", "message"),
     [
         (
-            replace(SAVE, clustered_by=("a", "b")),
-            r"clusterBy\(a, b\) is not available .*; leave it out, or use",
-        ),
-        (
             replace(SAVE, bucketed_by=("a", "b")),
             r"bucketBy\(a, b\) is not available .*; leave it out, and sortBy, too, or use",
         ),
         (
             replace(SAVE, partitioned_by=("p",), options={"partitionby": "p"}),
             r"both partitionBy\(p\) and .*; leave",
+        ),
+        (
+            replace(SAVE, clustered_by=("a", "b"), options={"clusterby": "a"}),
+            r"both clusterBy\(a, b\) and the option clusterBy .*; leave one out",
+        ),
+        (
+            replace(SAVE, partitioned_by=("p",), clustered_by=("a",)),
+            r"both partitionBy\(p\) and clusterBy\(a\) are given, .*; leave one out",
         ),
         (replace(START, options={}), "no location to write to; give it to start"),
         (
@@ -158,18 +169,124 @@ def test_buckets_are_refused(spark, tmp_path, sink):
     assert not (tmp_path / "table").exists()
 
 
+def clustering_columns(spark, table) -> list[str]:
+    return spark.sql(f"DESCRIBE DETAIL delta.`{table}`").first().clusteringColumns
+
+
+def actions(table, version: int, kind: str) -> list[dict]:
+    log = table / "_delta_log" / f"{version:020d}.json"
+    return [action[kind] for action in map(json.loads, log.read_text().splitlines()) if kind in action]
+
+
+ROWS = ("id", "cast(id % 3 as int) a", "named_struct('x', id) s")
+
+
+@pytest.mark.both_writers
+def test_cluster_by_counts(spark, tmp_path):
+    """Tables are clustered as delta-spark would have created them, and its OPTIMIZE takes what both have appended."""
+    rows, batch = spark.range(4).selectExpr(*ROWS), tmp_path / "batch"
+    writer = rows.write.format("lakecommit").mode("append").clusterBy("a", "S.x")
+    writer.save(str(batch))
+    # The writer is used again.
+    writer.save(str(batch))
+    assert clustering_columns(spark, batch) == ["a", "s.x"]
+    theirs = tmp_path / "delta"
+    schema = "id BIGINT, a INT, s STRUCT<x: BIGINT>"
+    spark.sql(f"CREATE TABLE delta.`{theirs}` ({schema}) USING delta CLUSTER BY (a, s.x)")
+    assert actions(batch, 0, "domainMetadata") == actions(theirs, 0, "domainMetadata")
+    (ours,), (created,) = actions(batch, 0, "protocol"), actions(theirs, 0, "protocol")
+    assert ours == {**created, "writerFeatures": sorted(created["writerFeatures"])}
+    for table in (batch, theirs):
+        rows.write.format("delta").mode("append").save(str(table))
+        rows.write.format("lakecommit").mode("append").option("clusterBy", "A,s.x").save(str(table))
+        optimized = spark.sql(f"OPTIMIZE delta.`{table}`").first().metrics
+        assert (optimized.numFilesAdded, optimized.clusteringStats.numOutputZCubes) == (1, 1)
+        rows.write.format("lakecommit").mode("append").save(str(table))
+        assert clustering_columns(spark, table) == ["a", "s.x"]
+    assert quick_ids(batch) == sorted([*range(4)] * 5)
+    assert quick_ids(theirs) == sorted([*range(4)] * 3)
+    # Rows that were appended are not clustered yet, and the log does not say that they are.
+    version = len(list((batch / "_delta_log").glob("*.json"))) - 1
+    assert ["clusteringProvider" in file for file in actions(batch, version, "add")] == [False, False]
+    assert {file["clusteringProvider"] for file in actions(batch, version - 1, "add")} == {"liquid"}
+
+
+@pytest.mark.both_writers
+def test_cluster_by_of_a_stream_counts(spark, tmp_path):
+    stream, source = tmp_path / "stream", Source(tmp_path / "input")
+
+    def run_once() -> None:
+        writer = source.frame(spark).writeStream.format("lakecommit").option("checkpointLocation", str(tmp_path / "c"))
+        writer = writer.option("delta.columnMapping.mode", "name").clusterBy("region", "id")
+        writer.trigger(availableNow=True).start(str(stream)).awaitTermination()
+
+    source.add([1, 2], region="EU")
+    run_once()
+    assert clustering_columns(spark, stream) == ["region", "id"]
+    source.add([3], region="US")
+    run_once()
+    assert spark.sql(f"OPTIMIZE delta.`{stream}`").first().metrics.numFilesAdded == 1
+    source.add([4], region="US")
+    run_once()
+    assert clustering_columns(spark, stream) == ["region", "id"]
+    assert sorted(row.id for row in spark.read.format("delta").load(str(stream)).collect()) == [1, 2, 3, 4]
+
+
 @sinks
-def test_clustering_columns_are_refused(spark, tmp_path, sink):
-    """Delta's writer takes them, and passes over them in `save()`."""
-    table = tmp_path / "table"
-    writer = spark.range(3).write.format(sink).mode("append").clusterBy("id")
-    if sink == "lakecommit":
-        with pytest.raises(InvalidInput, match=r"clusterBy\(id\) is not available"):
-            writer.save(str(table))
-        assert not table.exists()
-        return
-    writer.save(str(table))
-    assert spark.sql(f"DESCRIBE DETAIL delta.`{table}`").first().clusteringColumns == []
+def test_deltas_writer_passes_over_cluster_by(spark, tmp_path, sink):
+    """Or refuses to create a table by name."""
+    batch, stream, source = tmp_path / "batch", tmp_path / "stream", Source(tmp_path / "input")
+    rows = spark.range(4).selectExpr(*ROWS)
+    rows.write.format(sink).mode("append").clusterBy("a").save(str(batch))
+    source.add([1], region="EU")
+    writer = source.frame(spark).writeStream.format(sink).option("checkpointLocation", str(tmp_path / "c"))
+    writer = writer.trigger(availableNow=True).clusterBy("region")
+    writer.start(str(stream)).awaitTermination()
+    found = [clustering_columns(spark, table) for table in (batch, stream)]
+    assert found == ([[], []] if sink == "delta" else [["a"], ["region"]])
+    if sink == "delta":
+        for create in (rows.write.format(sink).clusterBy("a").saveAsTable, writer.toTable):
+            with pytest.raises(Exception, match="Partitioning by expressions"):
+                create("clustered_by_name")
+
+
+def test_clustering_columns_that_a_table_cannot_have(spark, tmp_path):
+    rows, table = spark.range(3).selectExpr(*ROWS), tmp_path / "table"
+    refused = [
+        ({"clusterBy": "nope"}, "clustering column nope is not among the columns id, a, s: check clusterBy"),
+        ({"clusterBy": "s"}, "clustering column s is struct<x:bigint>, of which no file has .*: cluster by a number"),
+        ({"clusterBy": "a,a"}, "each once"),
+        ({"clusterBy": "a", "partitionBy": "id"}, "too: leave out either partitionBy or clusterBy"),
+        ({"clusterBy": "a", "tableFormat": "parquet"}, "clusterBy is for tableFormat=delta, .*; leave it out"),
+    ]
+    for options, message in refused:
+        with pytest.raises(Exception, match=message):
+            rows.write.format("lakecommit").mode("append").options(**options).save(str(table))
+    assert not table.exists()
+    rows.write.format("lakecommit").mode("append").clusterBy("a").save(str(table))
+    for columns in (["id"], ["a", "id"]):
+        with pytest.raises(
+            Exception, match=f"clusterBy is {', '.join(columns)}, but the table is clustered by a: leave"
+        ):
+            rows.write.format("lakecommit").mode("append").clusterBy(*columns).save(str(table))
+
+
+@pytest.mark.both_writers
+def test_an_overwritten_table_stays_clustered(spark, tmp_path):
+    """With Delta's writer an overwrite has the table clustered by nothing."""
+    table, rows = tmp_path / "table", spark.range(3).selectExpr(*ROWS)
+    spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, a INT, s STRUCT<x: BIGINT>) USING delta CLUSTER BY (a)")
+
+    def overwrite(frame, **options: str) -> None:
+        frame.write.format("lakecommit").mode("overwrite").options(**options).save(str(table))
+
+    overwrite(rows)
+    overwrite(rows.drop("s"), overwriteSchema="true")
+    assert clustering_columns(spark, table) == ["a"]
+    with pytest.raises(Exception, match=r"clustered by a, and the data has no such column, .*: keep the column"):
+        overwrite(rows.drop("a"), overwriteSchema="true")
+    rows.drop("s").write.format("delta").mode("overwrite").save(str(table))
+    assert clustering_columns(spark, table) == []
 
 
 def test_what_cannot_run_is_refused_before_it_starts(spark, tmp_path):
@@ -181,7 +298,7 @@ def test_what_cannot_run_is_refused_before_it_starts(spark, tmp_path):
         writer.start(str(tmp_path / "table"), outputMode="update")
     writer = writer.outputMode("append")
     with pytest.raises(InvalidInput, match="clusterBy"):
-        writer.clusterBy("value").start(str(tmp_path / "table"))
+        writer.option("clusterBy", "value").clusterBy("value").start(str(tmp_path / "table"))
     with pytest.raises(InvalidInput, match="continuous"):
         rate.writeStream.format("lakecommit").trigger(continuous="1 second").start(str(tmp_path / "table"))
     assert list(tmp_path.iterdir()) == []

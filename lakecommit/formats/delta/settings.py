@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lakecommit.formats.delta.log.names import LOG
+from lakecommit.formats.delta.schema.clustering import CLUSTER_BY
 from lakecommit.formats.delta.schema.properties import table_properties
 from lakecommit.formats.settings import FormatSettings, listed
 
@@ -31,6 +32,7 @@ SETTINGS = FormatSettings(
     taken_once={TXN_VERSION: TXN_AUTO_RESET},
     session_defaults=DEFAULTS,
     property_defaults=PROPERTIES,
+    own_options=frozenset({CLUSTER_BY}),
     features="docs/delta-features.md",
     vacuum_ms=7 * 24 * 3_600_000,
     refits="undo the change of the table (RESTORE TABLE brings a dropped column back, ADD COLUMN does not)",

@@ -27,6 +27,7 @@ from lakecommit.formats.delta.log.tail import list_tags, read_holding, removed_s
 from lakecommit.formats.delta.read.versions import DeltaVersions
 from lakecommit.formats.delta.schema.asked import asked_of
 from lakecommit.formats.delta.schema.changes import breaking_changes
+from lakecommit.formats.delta.schema.clustering import clustering_mismatch, refuse_other_clustering
 from lakecommit.formats.delta.schema.fit import missing
 from lakecommit.formats.delta.schema.lengths import char_columns, max_lengths, unheeded_lengths
 from lakecommit.formats.delta.schema.mapping import strip
@@ -104,10 +105,11 @@ class DeltaFormat(DeltaVersions, DeltaVacuum):
         properties: Mapping[str, str],
         owner: str | None = None,
     ) -> DeltaState:
-        protocol, metadata = new_table(schema, partition_columns, properties, self._new_id)
+        table = new_table(schema, partition_columns, properties, self._new_id)
         if (there := await self._open_just_now()) is not None:
+            refuse_other_clustering(there, properties, self._store.location)
             return there
-        version = versions.create(protocol, metadata, self._new_id(), Moment.of(self._clock))
+        version = versions.create(table, self._new_id(), Moment.of(self._clock))
         outcome = await create_once(self._store, commit_path(0), version.body, clock=self._clock, random=self._random)
         if isinstance(outcome, Mine):
             return replace(version.state, etag=outcome.etag)
@@ -117,6 +119,7 @@ class DeltaFormat(DeltaVersions, DeltaVacuum):
                 f"somebody created {self._store.location} and deleted it at once; nothing was committed; run it again "
                 "when nobody else creates or deletes this table"
             )
+        refuse_other_clustering(theirs, properties, self._store.location)
         return theirs
 
     async def admit(self, state: TableState, owner: str) -> TableState:
@@ -162,7 +165,7 @@ class DeltaFormat(DeltaVersions, DeltaVacuum):
         casts: bool = False,
     ) -> WritePlan:
         if state is None:
-            _, metadata = new_table(schema, partition_columns or (), properties, self._new_id)
+            metadata = new_table(schema, partition_columns or (), properties, self._new_id).metadata
             partitions, fields = metadata.partition_columns, parse(metadata.schema_string)
             columns = stats_columns(fields, partitions, metadata.configuration, ())
             plan = WritePlan(metadata.schema_string, partitions, columns, None, lengths=max_lengths(fields))
@@ -178,6 +181,7 @@ class DeltaFormat(DeltaVersions, DeltaVacuum):
         problems = mismatches(data, table, casts=casts, missing=missing)
         if partition_columns is not None:
             problems += _partition_mismatch(partition_columns, state.metadata.partition_columns)
+        problems += clustering_mismatch(state, properties)
         if problems:
             raise SchemaMismatch(f"the data does not fit {self._store.location}: " + "; ".join(problems))
         plan = self._plan(state, table, written_schema(data, table))

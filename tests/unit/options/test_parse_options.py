@@ -93,6 +93,32 @@ def test_partition_columns_that_are_refused(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("region", (("region",),)),
+        (" a , s.x ", (("a",), ("s", "x"))),
+        ("s . t.x,`s.x`", (("s", "t", "x"), ("s.x",))),
+        ("`a,b`.`tick``s`.order day", (("a,b", "tick`s", "order day"),)),
+    ],
+)
+def test_clustering_columns(text, paths):
+    assert parse(clusterBy=text).cluster_by == paths
+    assert parse(streaming=True, clusterBy=text).cluster_by == paths
+
+
+@pytest.mark.parametrize("text", ["", " ", "a,", ",a", "a..b", ".a", "a.", "`a", "a`b", "s.x,S.X", "a.``"])
+def test_clustering_columns_that_are_refused(text):
+    assert "column names separated by commas, each once; a dot leads" in refusal(clusterBy=text)
+
+
+def test_parquet_directories_are_not_clustered():
+    message = "option clusterBy is for tableFormat=delta, and tableFormat is parquet; leave it out"
+    assert message in refusal(clusterBy="a", tableFormat="parquet")
+    # What a session says is for those of its tables that can be.
+    parse_options({"path": "/t", "tableFormat": "parquet"}, streaming=False, defaults={"clusterBy": "a"})
+
+
+@pytest.mark.parametrize(
     ("text", "codec"),
     [("ZSTD", "zstd"), ("snappy", "snappy"), ("gzip", "gzip"), ("lz4_raw", "lz4"), ("uncompressed", "none")],
 )

@@ -1,10 +1,12 @@
-"""What a new table starts with: the lowest protocol that fits, and its metadata."""
+"""What a new table starts with: the lowest protocol that fits, its metadata, and what it is clustered by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from lakecommit.errors import InvalidInput
+from lakecommit.formats.delta.schema.clustering import CLUSTER_BY, FEATURES, asked_for, clustered_by
 from lakecommit.formats.delta.schema.fit import new_table_problems, table_schema
 from lakecommit.formats.delta.schema.mapping import assign
 from lakecommit.formats.delta.schema.properties import TableProperties, table_properties
@@ -27,14 +29,25 @@ _LEGACY: Mapping[str, tuple[int, int]] = {
 _TYPE_FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 
 
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """`clustering_columns` are physical paths."""
+
+    protocol: DeltaProtocol
+    metadata: Metadata
+    clustering_columns: tuple[tuple[str, ...], ...] = ()
+
+
 def new_table(
     schema: str,
     partition_columns: tuple[str, ...],
     properties: Mapping[str, str],
     new_id: Callable[[], str],
-) -> tuple[DeltaProtocol, Metadata]:
-    """The protocol and metadata of a new table. Raises `InvalidInput` with every column that cannot be part of it."""
-    settings = table_properties(properties)
+) -> NewTable:
+    """What a new table with these columns and properties is. Raises `InvalidInput` with every column that cannot be
+    part of it."""
+    clustering = asked_for(properties)
+    settings = table_properties({name: value for name, value in properties.items() if name != CLUSTER_BY})
     mapped = settings.column_mapping_mode != "none"
     fields, partitions = new_schema(schema, partition_columns, any_name=mapped)
     configuration = dict(settings.configuration)
@@ -47,7 +60,10 @@ def new_table(
             f"_row-commit-version-col-{new_id()}"
         )
     metadata = Metadata(new_id(), to_json(fields), partitions, configuration)
-    return _lowest_protocol(_features(settings, fields)), metadata
+    features = _features(settings, fields)
+    if clustering is None:
+        return NewTable(_lowest_protocol(features), metadata)
+    return NewTable(_lowest_protocol(features | FEATURES), metadata, clustered_by(clustering, metadata))
 
 
 def new_schema(schema: str, partition_columns: tuple[str, ...], *, any_name: bool) -> tuple[Struct, tuple[str, ...]]:

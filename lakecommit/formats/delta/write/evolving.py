@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from lakecommit.errors import SchemaMismatch
 from lakecommit.formats.change import Change
+from lakecommit.formats.delta.schema.clustering import refuse_unclustered
 from lakecommit.formats.delta.schema.evolution import merged
 from lakecommit.formats.delta.schema.fit import new_table_problems
 from lakecommit.formats.delta.schema.mapping import assign_missing, strip
@@ -63,7 +64,8 @@ def replaced_schema(
     state: DeltaState, schema: str, partition_columns: tuple[str, ...], new_id: Callable[[], str] = _random_id
 ) -> DeltaEvolution:
     """The table with the schema of the data in the place of its own. A column of the same name and type stays the one
-    that it is. Raises `InvalidInput` with every column that cannot be part of it."""
+    that it is, and the clustering columns are the same: `SchemaMismatch` if they cannot be. Raises `InvalidInput` with
+    every column that cannot be part of it."""
     mapped = column_mapping_mode(state.protocol, state.metadata) != "none"
     fields, partitions = new_schema(schema, partition_columns, any_name=mapped)
     configuration = dict(state.metadata.configuration)
@@ -72,16 +74,20 @@ def replaced_schema(
         kept = Struct(tuple(_kept(field, before.get(field.name)) for field in fields.fields))
         fields, highest = assign_missing(kept, int(configuration.get(_MAX_COLUMN_ID, "0")), new_id)
         configuration[_MAX_COLUMN_ID] = str(highest)
+    refuse_unclustered(state, fields, partitions)
     return _described(state, fields, partitions, configuration)
 
 
 def planned_schema(state: DeltaState, plan: WritePlan) -> DeltaEvolution | None:
-    """The table with the schema that `plan`, which replaces it, was made for; None if it is the table's own."""
+    """The table with the schema that `plan`, which replaces it, was made for; None if it is the table's own. Raises
+    `SchemaMismatch` if the table is clustered otherwise by now."""
     if (plan.schema, plan.partition_columns) == (state.metadata.schema_string, state.metadata.partition_columns):
         return None
     fields, configuration = parse(plan.schema), dict(state.metadata.configuration)
     if ids := [field.field_id for _, field in all_fields(fields) if field.field_id is not None]:
         configuration[_MAX_COLUMN_ID] = str(max(*ids, int(configuration.get(_MAX_COLUMN_ID, "0"))))
+    # Somebody may have clustered the table since it was planned.
+    refuse_unclustered(state, fields, plan.partition_columns)
     return _described(state, fields, plan.partition_columns, configuration)
 
 

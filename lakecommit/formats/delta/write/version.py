@@ -13,14 +13,17 @@ from lakecommit.clock import Moment
 from lakecommit.formats.base import check_change
 from lakecommit.formats.change import Change
 from lakecommit.formats.delta.commit_info import described, notes_of
-from lakecommit.formats.delta.log.actions import ROW_TRACKING_DOMAIN, encode
+from lakecommit.formats.delta.log.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, encode
 from lakecommit.formats.delta.log.replay import digest_of
+from lakecommit.formats.delta.schema.clustering import names_of
 from lakecommit.formats.delta.schema.protocol import assigns_row_ids, has_in_commit_timestamps
 from lakecommit.formats.delta.state import DeltaProtocol, DeltaState, Metadata
+from lakecommit.formats.delta.write.creation import NewTable
 from lakecommit.formats.delta.write.evolving import evolved_by
 from lakecommit.formats.delta.write.selection import selected
 from lakecommit.formats.uris import path_to_uri
 from lakecommit.model import DataFile
+from lakecommit.schema import parse
 
 try:
     ENGINE_INFO = f"lakecommit/{version('lakecommit')}"
@@ -69,8 +72,7 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
         for application_id, mark in marks:
             yield {"txn": {"appId": application_id, "version": mark, "lastUpdated": now.wall_ms}}
         if row_ids and after > before:
-            configuration = json.dumps({"rowIdHighWaterMark": after}, separators=(",", ":"))
-            yield {"domainMetadata": {"domain": ROW_TRACKING_DOMAIN, "configuration": configuration, "removed": False}}
+            yield _domain_action(ROW_TRACKING_DOMAIN, {"rowIdHighWaterMark": after})
 
     def adds() -> Iterator[Mapping[str, Any]]:
         next_row_id = before + 1
@@ -103,16 +105,17 @@ def following(state: DeltaState, change: Change, now: Moment) -> Version:
     )
 
 
-def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment) -> Version:
+def create(table: NewTable, txn_id: str, now: Moment) -> Version:
     """Version 0 of an empty table."""
-    timestamp_ms, in_commit_timestamp_ms = _timestamps(protocol, metadata, None, now)
-    metadata = replace(metadata, other={"createdTime": now.wall_ms})
+    protocol, clustering = table.protocol, table.clustering_columns
+    timestamp_ms, in_commit_timestamp_ms = _timestamps(protocol, table.metadata, None, now)
+    metadata = replace(table.metadata, other={"createdTime": now.wall_ms})
     info: dict[str, Any] = {
         "timestamp": timestamp_ms,
         "operation": "CREATE TABLE",
         "operationParameters": {
             "partitionBy": json.dumps(metadata.partition_columns, separators=(",", ":")),
-            "clusterBy": "[]",
+            "clusterBy": json.dumps(names_of(clustering, parse(metadata.schema_string)), separators=(",", ":")),
             "description": None,
             "isManaged": "false",
             "properties": json.dumps(dict(metadata.configuration), separators=(",", ":")),
@@ -130,6 +133,7 @@ def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment
             {"commitInfo": info},
             {"protocol": _protocol_action(protocol)},
             {"metaData": _metadata_action(metadata)},
+            *_clustering_action(clustering),
         ]
     )
     return Version(
@@ -144,11 +148,23 @@ def create(protocol: DeltaProtocol, metadata: Metadata, txn_id: str, now: Moment
             txn_times={},
             row_id_high_watermark=None,
             in_commit_timestamp_ms=in_commit_timestamp_ms,
-            clustering_columns=(),
+            clustering_columns=clustering,
             looked=now,
             followed_from=0,
         ),
     )
+
+
+def _clustering_action(clustering: tuple[tuple[str, ...], ...]) -> Iterator[Mapping[str, Any]]:
+    if clustering:
+        # As delta-spark writes it, with the domain's name in it.
+        columns = {"clusteringColumns": clustering, "domainName": CLUSTERING_DOMAIN}
+        yield _domain_action(CLUSTERING_DOMAIN, columns)
+
+
+def _domain_action(domain: str, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    text = json.dumps(configuration, ensure_ascii=False, separators=(",", ":"))
+    return {"domainMetadata": {"domain": domain, "configuration": text, "removed": False}}
 
 
 def _timestamps(
