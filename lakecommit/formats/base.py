@@ -199,6 +199,7 @@ class PlanWrite(Located, Protocol):
 
         `partition_columns` is None where the user did not say: then the table's hold, or none for a new table.
         `properties` matter where there is no table yet: files by this plan fit the table that `create` makes of them.
+        Options of the format's own among them may have to be those of a table that is there.
         With `replaces_schema` they fit what the table is after a change with `planned_schema`. With `casts` numbers may
         be of other types than the table's, as long as their values fit.
         Raises `SchemaMismatch` or `UnsupportedTable`.

@@ -178,7 +178,10 @@ class Options:
         one_of(true=True, false=False),
         default="false",
         values="true or false",
-        help='With mode("overwrite"): the table gets the columns and the partition columns of the data.',
+        help=(
+            'With mode("overwrite"): the table gets the columns and the partition columns of the data; its clustering '
+            "columns stay, and have to be among them."
+        ),
     )
     dynamic_overwrite: bool = option(
         "partitionOverwriteMode",

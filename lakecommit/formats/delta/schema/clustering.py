@@ -70,7 +70,7 @@ def clustering_mismatch(state: DeltaState, properties: Mapping[str, str]) -> lis
         return []
     schema = _schema_of(state, parse(state.metadata.schema_string))
     fields = [_found(path, schema) for path in asked]
-    if all(fields) and tuple(map(_physical, fields)) == state.clustering_columns:
+    if tuple(map(_physical, fields)) == state.clustering_columns:
         return []
     given, there = ", ".join(map(".".join, asked)), ", ".join(names_of(state.clustering_columns, schema))
     return [

@@ -171,6 +171,21 @@ def test_whoever_creates_the_table_second_meets_other_columns() -> None:
         run(delta.create(schema_of(*COLUMNS), (), by("day")))
 
 
+def test_whoever_creates_it_at_the_same_time_meets_other_columns() -> None:
+    theirs, _ = created(by("id"))
+
+    class Race(FakeStore):
+        """Somebody creates the table after one has looked."""
+
+        async def create(self, path: str, body: bytes) -> Any:
+            self.objects.update(theirs.objects)
+            return await super().create(path, body)
+
+    assert run(delta_on(Race()).create(schema_of(*COLUMNS), (), by("id"))).clustering_columns == (("id",),)
+    with pytest.raises(SchemaMismatch, match="clusterBy is day, but the table is clustered by id"):
+        run(delta_on(Race()).create(schema_of(*COLUMNS), (), by("day")))
+
+
 def test_left_over_physical_names_do_not_count() -> None:
     left = field("id", **{"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"})
     state = clustered(["id"], fields=(left,))
