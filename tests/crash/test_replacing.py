@@ -17,7 +17,6 @@ from lakecommit.errors import LakecommitError
 from lakecommit.formats.change import Scope
 from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, Epoch, QueryId, Report, TaskId
 from lakecommit.progress.settings import Replacement, TableSettings, Txn
-from lakecommit.releasing.whole_table import TableCleaner
 from lakecommit.storage.location import open_store
 from lakecommit.writing.attempt import write_attempt_on_loop
 from lakecommit.writing.settings import WriterSettings
@@ -25,7 +24,8 @@ from tests.lake import QUERY, SCHEMA, SETTINGS, Lake
 from tests.lake.clocks import ShiftedClock
 from tests.lake.stores import StampingStore
 
-from .test_every_call import DAY_MS, MODES, Checkpoint, OneFault, Process, until_it_dies
+from .cleaning import clean
+from .process import MODES, Checkpoint, OneFault, Process, until_it_dies
 
 # An id, and the partition that it is in.
 Row = tuple[int, str]
@@ -110,16 +110,6 @@ async def overwrite(table: Lake, story: Overwrite, others: Others) -> None:
     await committer.tidy()
 
 
-async def clean(table: Lake) -> None:
-    """Two days later."""
-    table.clock.shift_ms += 2 * DAY_MS
-    cleaner = TableCleaner(table.store, table.format(), clock=table.clock, new_id=lambda: str(uuid.uuid4()))
-    async for found in cleaner.survey():
-        assert found.problem is None
-        await cleaner.apply(found)
-    assert await table.orphans() == [], "no file that the log does not name"
-
-
 def new_table() -> Lake:
     clock = ShiftedClock()
     return Lake(clock, StampingStore(open_store(f"memory://{uuid.uuid4().hex}/table", {}), clock))
@@ -144,6 +134,7 @@ async def batch_story(story: Overwrite, mode: str = "", at: int = -1) -> int:
         raise AssertionError("a conflict and a fault cannot stop three runs")
     assert await table.ids() == after
     await clean(table)
+    assert await table.orphans() == [], "no file that the log does not name"
     assert await table.ids() == after
     replacing = {version for version, action in await table.actions() if "remove" in action}
     assert len(replacing) == 1, "it was written once"
@@ -183,6 +174,7 @@ async def stream_story(mode: str = "", at: int = -1) -> int:
         raise AssertionError("one fault cannot stop two runs")
     assert await table.ids() == list(EPOCHS[-1])
     await clean(table)
+    assert await table.orphans() == [], "no file that the log does not name"
     assert await table.ids() == list(EPOCHS[-1])
     newest = f"{len(EPOCHS) - 1:020d}"
     assert all(newest in path for path in await table.paths("_lakecommit")), "no state but of the newest epoch"
