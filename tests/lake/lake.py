@@ -8,7 +8,7 @@ import random
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,11 +96,11 @@ class Lake:
     def __post_init__(self) -> None:
         self.flaky = self.flaky or self.store
 
-    @staticmethod
-    def at(location: str, clock: Clock | None = None, options: dict[str, str] | None = None) -> Lake:
+    @classmethod
+    def at(cls, location: str, clock: Clock | None = None, options: dict[str, str] | None = None) -> Self:
         """Rows that are really written, on a store whose requests are counted and whose answers can be lost."""
         store = CountingStore(open_store(location, options or {}))
-        return Lake(clock or ShiftedClock(), store, FlakyStore(store))
+        return cls(clock or ShiftedClock(), store, FlakyStore(store))
 
     @staticmethod
     def in_memory() -> Lake:

@@ -14,6 +14,8 @@ import pytest
 
 from tests.lake import QUERY, SCHEMA, SETTINGS, Lake
 
+from .lakes import LAKES
+
 ROOT = Path(__file__).parents[2]
 
 # The system kills it when a file of its reaches so many bytes.
@@ -41,8 +43,8 @@ asyncio.run(writing)
 
 
 @pytest.fixture
-def table(tmp_path) -> Lake:
-    return Lake.at(str(tmp_path / "table"))
+def table(tmp_path, table_format) -> Lake:
+    return LAKES[table_format].at(str(tmp_path / "table"))
 
 
 def kill_a_writer(table, plan, limit: int) -> Path:
