@@ -13,6 +13,7 @@ from functools import cache
 
 import pytest
 
+from lakecommit.formats.plan import BATCH
 from lakecommit.model import BATCH_PREFIX, QueryId
 from lakecommit.progress.settings import TableSettings, Txn
 from lakecommit.storage.location import open_store
@@ -88,7 +89,7 @@ async def one_batch(table: Lake) -> None:
     committer = table.committer()
     query = QueryId(f"{BATCH_PREFIX}{uuid.uuid4()}")
     txn = Txn("nightly", 1)
-    planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=txn)
+    planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=txn, owner=BATCH)
     if not planned.skip:
         await table.report(planned, 0, 0, [BATCH_ROW], query=query)
         reports = [await table.report(planned, 0, 0, [BATCH_ROW], query=query)]

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from lakecommit.clock import SystemClock
 from lakecommit.listening.calls import call_in_thread
+from tests.lake.directory import LAKES
 from tests.unit.listening.lake import by_day
-
-from .lakes import LAKES
 
 
 class Noting:

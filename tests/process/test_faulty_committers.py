@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from tests.lake import SETTINGS
+from tests.lake.directory import LAKES
 
 from .broken_steps import EPOCHS, assert_all_met, break_every_step
 from .faulty_proxy import Chaos, faulty_proxy
-from .lakes import LAKES
 from .streams import FORMAT_OPTIONS, Stream
 
 TASKS = 2

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.lake import QUERY, SCHEMA, SETTINGS, Lake
-
-from .lakes import LAKES
+from tests.lake.directory import LAKES
 
 ROOT = Path(__file__).parents[2]
 
