@@ -15,6 +15,7 @@ import pytest
 
 from lakecommit.formats.change import Kind
 from lakecommit.formats.delta.table import DeltaFormat
+from lakecommit.formats.parquet.table import ParquetFormat
 from lakecommit.formats.table_format import TableFormat
 from tests.tiny import version as tiny
 from tests.tiny.table import TinyFormat
@@ -90,7 +91,21 @@ class TinyLog:
         return tiny.encode(said)
 
 
+class ParquetLog:
+    """One without versions that tell actions: `tests/spark_log` reads it, and the simulation judges its objects."""
+
+    directory = "_spark_metadata"
+
+    def open(self, store: Any, **parts: Any) -> TableFormat:
+        return ParquetFormat(store, **parts)
+
+    def path(self, version: int) -> str:
+        """Of a directory of batch writes, whose versions are all compacts."""
+        return f"{self.directory}/{version}.compact"
+
+
 FORMATS: dict[str, DeltaLog | TinyLog] = {"delta": DeltaLog(), "tiny": TinyLog()}
+LOGS: dict[str, DeltaLog | TinyLog | ParquetLog] = {**FORMATS, "parquet": ParquetLog()}
 _OPERATIONS = {
     Kind.APPEND_EPOCHS.name: "STREAMING UPDATE",
     Kind.REPLACE_EPOCH.name: "STREAMING UPDATE",
@@ -99,17 +114,17 @@ _OPERATIONS = {
     Kind.EVOLVE.name: "UPDATE SCHEMA",
     Kind.FENCE.name: "FENCE",
 }
-_used: list[DeltaLog | TinyLog] = [FORMATS["delta"]]
+_used: list[Any] = [FORMATS["delta"]]
 
 
-def used() -> DeltaLog | TinyLog:
+def used() -> Any:
     """The one that is tested now."""
     return _used[-1]
 
 
 @contextmanager
 def using(name: str) -> Iterator[None]:
-    _used.append(FORMATS[name])
+    _used.append(LOGS[name])
     try:
         yield
     finally:

@@ -1,216 +1,158 @@
 """Every store call of a whole story, one after the other: the process dies before it, dies after it, or never hears of
-its effect. Then Spark starts the query again, time passes, and everything must be as if nothing had happened.
+its effect. What is in the table then is what whole epochs have brought. Then Spark starts the query again, time passes,
+and everything must be as if nothing had happened.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 
 import pytest
 
-from lakecommit.errors import LakecommitError, StoreError
+from lakecommit.formats.plan import BATCH
 from lakecommit.model import BATCH_PREFIX, QueryId
-from lakecommit.progress.settings import Txn
-from lakecommit.releasing.whole_table import TableCleaner
-from lakecommit.storage.base import Created, Unknown
+from lakecommit.progress.settings import TableSettings, Txn
 from lakecommit.storage.location import open_store
+from tests.formats import LOGS, using
 from tests.lake import QUERY, SCHEMA, SETTINGS, Lake
 from tests.lake.clocks import ShiftedClock
+from tests.lake.directory import Directory
 from tests.lake.stores import StampingStore
 
-EPOCHS = 2
-DAY_MS = 24 * 60 * 60 * 1000
+from .cleaning import clean
+from .process import MODES, Checkpoint, OneFault, Process, until_it_dies
+
+BATCH_ROW = 99
 
 
-class OneFault:
-    """Counts calls; the one with number `at` (from 0) meets its fate, which is `mode`."""
+@dataclass(frozen=True)
+class Story:
+    """`shared` is a table that batch writes go into beside a stream; `empty` is an epoch without rows."""
 
-    def __init__(self, mode: str, at: int) -> None:
-        self._mode, self._at = mode, at
-        self.calls = 0
+    lake: type[Lake] = Lake
+    settings: TableSettings = SETTINGS
+    epochs: int = 2
+    empty: int | None = None
+    shared: bool = True
 
-    def of_this_call(self) -> str | None:
-        self.calls += 1
-        return self._mode if self.calls - 1 == self._at else None
+    @property
+    def states(self) -> list[list[int]]:
+        """What the table may hold, at any time."""
+        found: list[list[int]] = [[]]
+        for epoch in range(self.epochs):
+            found.append([*found[-1], *(row for task in (0, 1) for row in self.rows(epoch, task))])
+        return [*found, [*found[-1], BATCH_ROW]] if self.shared else found
 
-
-class Process:
-    """A process's way to the store. When it dies, what it waits for never comes and what it asks is not done."""
-
-    def __init__(self, store, fault: OneFault) -> None:
-        self._store, self._fault = store, fault
-        self.died = asyncio.Event()
-        # From then on what its code does to tidy up comes to nothing, and ends.
-        self.is_over = False
-
-    def __getattr__(self, name):
-        return getattr(self._store, name)
-
-    async def _die(self):
-        if self.is_over:
-            raise asyncio.CancelledError
-        self.died.set()
-        await asyncio.Event().wait()
-
-    async def _call(self, begin):
-        if self.died.is_set():
-            await self._die()
-        fault = self._fault.of_this_call()
-        if fault == "die before":
-            await self._die()
-        result = await begin()
-        if fault == "die after":
-            await self._die()
-        if fault == "lose the response":
-            if isinstance(result, Created):
-                return Unknown("the response was lost")
-            raise StoreError("no answer within the bound of the retries")
-        return result
-
-    async def create(self, path, body):
-        return await self._call(lambda: self._store.create(path, body))
-
-    async def put(self, path, body):
-        return await self._call(lambda: self._store.put(path, body))
-
-    async def get(self, path, *, known_etag=None):
-        return await self._call(lambda: self._store.get(path, known_etag=known_etag))
-
-    async def size(self, path):
-        return await self._call(lambda: self._store.size(path))
-
-    async def get_range(self, path, start, length):
-        return await self._call(lambda: self._store.get_range(path, start, length))
-
-    async def delete(self, paths):
-        return await self._call(lambda: self._store.delete(paths))
-
-    async def list(self, prefix, *, start_after=None):
-        async def pages():
-            return [page async for page in self._store.list(prefix, start_after=start_after)]
-
-        for page in await self._call(pages):
-            yield page
+    def rows(self, epoch: int, task: int) -> list[int]:
+        return [] if epoch == self.empty else [10 * epoch + task + 1]
 
 
-async def until_it_dies(process: Process, run) -> bool:
-    """Whether `run` came to its end. Where the process dies first, it stops wherever it is."""
-    running, death = asyncio.ensure_future(run), asyncio.ensure_future(process.died.wait())
-    await asyncio.wait([running, death], return_when=asyncio.FIRST_COMPLETED)
-    death.cancel()
-    if process.died.is_set():
-        process.is_over = True
-        running.cancel()
-        await asyncio.wait([running])
-        return False
-    try:
-        running.result()
-    except LakecommitError:
-        return False
-    return True
+# Epochs 1 and 3 of a Parquet directory are compacts. One without rows has to have an entry, too.
+COMPACTED = replace(SETTINGS, properties={"compactInterval": "2"})
+STORIES = {"delta": Story(), "tiny": Story(), "parquet": Story(Directory, COMPACTED, epochs=4, empty=1, shared=False)}
+assert STORIES.keys() == LOGS.keys()
 
 
-class Checkpoint:
-    """Spark's: an epoch is planned before it runs and noted as committed after its sink has said so."""
-
-    def __init__(self) -> None:
-        self.planned = -1
-        self.committed = -1
+@pytest.fixture(params=STORIES)
+def table_format(request: pytest.FixtureRequest) -> Iterator[str]:
+    with using(request.param):
+        yield request.param
 
 
-async def one_run(table, checkpoint) -> None:
-    """The query to the end of its input, with a loser in each epoch, cleaning as it goes; then a batch write."""
+async def one_run(story: Story, table: Lake, checkpoint: Checkpoint) -> None:
+    """The query to the end of its input, with losers in the first epochs, cleaning as it goes; then a batch write."""
     committer = table.committer()
-    while checkpoint.committed < EPOCHS - 1:
+    while checkpoint.committed < story.epochs - 1:
         epoch = checkpoint.committed + 1
-        checkpoint.planned = epoch
-        planned = await committer.plan(SCHEMA, SETTINGS, queries=[QUERY])
+        planned = await committer.plan(SCHEMA, story.settings, queries=[QUERY])
         if epoch <= planned.done.get(QUERY, -1):
             # Its tasks write nothing and report that they were skipped.
             reports = []
         else:
-            await table.report(planned, epoch, 0, [10 * epoch + 1])
-            reports = [
-                await table.report(planned, epoch, 0, [10 * epoch + 1]),
-                await table.report(planned, epoch, 1, [10 * epoch + 2]),
-            ]
-        await table.commit(committer, epoch, reports, offsets=f"offsets of {epoch}")
+            if epoch < 2:
+                await table.report(planned, epoch, 0, [10 * epoch + 1])
+            reports = [await table.report(planned, epoch, task, story.rows(epoch, task)) for task in (0, 1)]
+        await table.commit(committer, epoch, reports, offsets=f"offsets of {epoch}", settings=story.settings)
         checkpoint.committed = epoch
         await committer.tidy()
         table.pass_minutes(21)
         await committer.tidy()
+    if story.shared:
+        await one_batch(table)
+
+
+async def one_batch(table: Lake) -> None:
+    committer = table.committer()
     query = QueryId(f"{BATCH_PREFIX}{uuid.uuid4()}")
     txn = Txn("nightly", 1)
-    planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=txn)
+    planned = await committer.plan(SCHEMA, SETTINGS, afresh=True, txn=txn, owner=BATCH)
     if not planned.skip:
-        await table.report(planned, 0, 0, [99], query=query)
-        reports = [await table.report(planned, 0, 0, [99], query=query)]
+        await table.report(planned, 0, 0, [BATCH_ROW], query=query)
+        reports = [await table.report(planned, 0, 0, [BATCH_ROW], query=query)]
         await committer.commit_batch(query, reports, schema=SCHEMA, settings=SETTINGS, txn=txn)
         await committer.tidy()
 
 
-async def story(mode: str = "", at: int = -1) -> tuple[int, Lake]:
+async def told(story: Story, mode: str = "", at: int = -1) -> tuple[int, Lake]:
     """Runs until the input is done, starting again after whatever happens; then two days pass and a cleaner comes."""
     clock = ShiftedClock()
     store = StampingStore(open_store(f"memory://{uuid.uuid4().hex}/table", {}), clock)
-    fault = OneFault(mode, at)
-    checkpoint = Checkpoint()
+    fault, checkpoint, table = OneFault(mode, at), Checkpoint(), story.lake(clock, store)
     for _ in range(2):
         process = Process(store, fault)
-        if await until_it_dies(process, one_run(Lake(clock, process), checkpoint)):
+        whole = await until_it_dies(process, one_run(story, story.lake(clock, process), checkpoint))
+        assert await table.ids() in story.states, "whole epochs, and none before those that came earlier"
+        if whole:
             break
     else:
         raise AssertionError("one fault cannot stop two runs")
-    clock.shift_ms += 2 * DAY_MS
-    table = Lake(clock, store)
-    cleaner = TableCleaner(store, table.format(), clock=clock, new_id=lambda: str(uuid.uuid4()))
-    async for found in cleaner.survey():
-        assert found.problem is None
-        await cleaner.apply(found)
+    await clean(table)
     return fault.calls, table
 
 
-async def check(table: Lake) -> None:
-    expected = sorted([10 * epoch + task for epoch in range(EPOCHS) for task in (1, 2)] + [99])
-    assert await table.ids() == expected, "every row once"
+async def check(story: Story, table: Lake) -> None:
+    assert await table.ids() == story.states[-1], "every row once"
     assert await table.orphans() == [], "no file that the log does not name"
     state = await table.paths("_lakecommit")
-    assert all(f"{EPOCHS - 1:020d}" in path and QUERY in path for path in state), "no state but of the newest epoch"
+    newest = f"{story.epochs - 1:020d}"
+    assert all(newest in path and QUERY in path for path in state), "no state but of the newest epoch"
 
 
 @cache
 def calls_of(table_format: str) -> int:
     """How many there are, on the format that is used."""
-    return asyncio.run(story())[0]
+    return asyncio.run(told(STORIES[table_format]))[0]
 
 
 def test_the_story_without_a_fault(table_format):
-    calls, table = asyncio.run(story())
+    calls, table = asyncio.run(told(STORIES[table_format]))
     assert calls == calls_of(table_format) > 50
-    asyncio.run(check(table))
+    asyncio.run(check(STORIES[table_format], table))
 
 
-# What is left to `make test-all` where the simulation has it in any number of stories.
-LESS = ("die after", "lose the response")
-# Whoever dies after a call leaves what one leaves that dies before the next, but for calls side by side.
-MODES = ["die before", pytest.param("die after", marks=pytest.mark.soak), "lose the response"]
-
-EVERY = {"die before": 2, "lose the response": 1}
+# What the committer does is the same on each format, so that `make test` has every call on one of them; and whoever
+# dies leaves less than one who goes on without an answer.
+EVERY = {
+    "delta": {"die before": 2, "lose the response": 1},
+    "tiny": {"die before": 3, "lose the response": 3},
+    "parquet": {"die before": 5, "lose the response": 4},
+}
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_call(mode, table_format, request):
-    # What the committer does is the same on each format, so that `make test` has every call on one of them; and whoever
-    # dies leaves less than one who goes on without an answer.
-    every = 1 if "not soak" not in request.config.option.markexpr else 3 if table_format != "delta" else EVERY[mode]
+    every = 1 if "not soak" not in request.config.option.markexpr else EVERY[table_format][mode]
+    story, calls = STORIES[table_format], calls_of(table_format)
 
     async def enumerate_calls():
-        for at in range(0, calls_of(table_format), every):
-            _, table = await story(mode, at)
+        for at in range(0, calls, every):
             try:
-                await check(table)
+                _, table = await told(story, mode, at)
+                await check(story, table)
             except AssertionError as error:
                 raise AssertionError(f"{mode} call {at}: {error}") from error
 

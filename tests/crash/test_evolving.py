@@ -13,14 +13,14 @@ import pytest
 
 from lakecommit.model import BATCH_PREFIX, QueryId
 from lakecommit.progress.settings import Txn
-from lakecommit.releasing.whole_table import TableCleaner
 from lakecommit.storage.location import open_store
 from tests.lake import QUERY, SCHEMA, SETTINGS, Lake
 from tests.lake.clocks import ShiftedClock
 from tests.lake.stores import StampingStore
 from tests.unit.committing.test_other_writers import with_column
 
-from .test_every_call import DAY_MS, LESS, Checkpoint, OneFault, Process, until_it_dies
+from .cleaning import clean
+from .process import LESS, Checkpoint, OneFault, Process, until_it_dies
 
 MERGING = replace(SETTINGS, merge_schema=True)
 # What each epoch of the query brings; a batch write brings another column in the end.
@@ -59,11 +59,7 @@ async def story(mode: str = "", at: int = -1) -> tuple[int, Lake]:
         await check_log(table)
     else:
         raise AssertionError("one fault cannot stop two runs")
-    clock.shift_ms += 2 * DAY_MS
-    cleaner = TableCleaner(store, table.format(), clock=clock, new_id=lambda: str(uuid.uuid4()))
-    async for found in cleaner.survey():
-        assert found.problem is None
-        await cleaner.apply(found)
+    await clean(table)
     return fault.calls, table
 
 

@@ -27,7 +27,7 @@ from tests.lake.directory import Directory
 from tests.lake.stores import StampingStore
 from tests.lake.stories import overwrite
 
-from .test_every_call import LESS, OneFault, Process, until_it_dies
+from .process import LESS, OneFault, Process, until_it_dies
 
 LEASE = f"{0xA:032x}"
 TTL_MS = 3_600_000

@@ -1,11 +1,12 @@
-"""The same for Parquet directories: a stream whose log is compacted on the way, and batch writes, one of which replaces
-the directory. Whenever a process has died, Spark's reader finds whole epochs, or a whole version."""
+"""The same for what Parquet directories alone have: epochs that Spark's own sink went past, so that nobody reads the
+directory until they are filled in, and directories of batch writes, each of whose versions is the whole list."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -13,43 +14,56 @@ from lakecommit.formats.change import Scope
 from lakecommit.formats.plan import BATCH
 from lakecommit.model import BATCH_PREFIX, QueryId
 from lakecommit.progress.settings import Replacement, Txn
-from lakecommit.releasing.whole_table import TableCleaner
 from lakecommit.storage.location import open_store
-from tests.lake import QUERY, SCHEMA, SETTINGS
+from tests.lake import ASYNCHRONOUS, QUERY, SCHEMA, SETTINGS, hold
 from tests.lake.clocks import ShiftedClock
 from tests.lake.directory import Directory
 from tests.lake.stores import StampingStore
+from tests.spark_log.entries import Unreadable
 
-from .test_every_call import DAY_MS, MODES, Checkpoint, OneFault, Process, until_it_dies
+from .cleaning import clean
+from .process import MODES, Checkpoint, OneFault, Process, until_it_dies
 
-EPOCHS = 5
-# Epochs 1 and 3 are compacts.
-STREAM = replace(SETTINGS, properties={"compactInterval": "2"})
+# Epochs 2 and 5 are compacts.
+STREAM = replace(SETTINGS, properties={"compactInterval": "3"})
+PASSED = 3
+EPOCHS = 6
+
+# What the directory holds; None where Spark's readers fail.
+Seen = list[int] | None
+
+
+async def gone_past(table: Directory, _: Checkpoint) -> None:
+    """Epochs 1 and 2 are sealed when the driver dies, and Spark's sink goes on with the next."""
+    committer = table.committer()
+    await table.epoch(committer, 0, [0], settings=STREAM)
+    hold(committer)
+    for epoch in range(1, PASSED):
+        await table.epoch(committer, epoch, [epoch], settings=STREAM, pace=ASYNCHRONOUS)
+    await table.sparks_sink(PASSED, [PASSED])
 
 
 async def stream(table: Directory, checkpoint: Checkpoint) -> None:
-    """The query to the end of its input, with a loser in the first epochs, an epoch without rows, and cleaning."""
+    """Goes on after Spark's sink."""
+    checkpoint.committed = max(checkpoint.committed, PASSED)
     committer = table.committer()
     while checkpoint.committed < EPOCHS - 1:
         epoch = checkpoint.committed + 1
         planned = await committer.plan(SCHEMA, STREAM, queries=[QUERY])
-        reports = []
-        if epoch > planned.done.get(QUERY, -1):
-            if epoch < 2:
-                await table.report(planned, epoch, 0, [epoch])
-            reports = [await table.report(planned, epoch, 0, [] if epoch == 2 else [epoch])]
+        skipped = epoch <= planned.done.get(QUERY, -1)
+        reports = [] if skipped else [await table.report(planned, epoch, 0, [epoch])]
         await table.commit(committer, epoch, reports, offsets=f"offsets of {epoch}", settings=STREAM)
         checkpoint.committed = epoch
-        table.pass_minutes(21)
         await committer.tidy()
-    await committer.drain()
 
 
-async def batches(table: Directory, done: list[int]) -> None:
+async def nothing(_: Directory, __: Checkpoint) -> None:
+    pass
+
+
+async def batches(table: Directory, checkpoint: Checkpoint) -> None:
     """Three writes of one application; the second replaces what is there."""
-    for number in range(3):
-        if number in done:
-            continue
+    for number in range(checkpoint.committed + 1, 3):
         committer = table.committer()
         query, txn = QueryId(f"{BATCH_PREFIX}{uuid.uuid4()}"), Txn("nightly", number)
         replaces = Replacement(Scope(), None) if number == 1 else None
@@ -60,59 +74,69 @@ async def batches(table: Directory, done: list[int]) -> None:
             settings = replace(SETTINGS, replaces=at)
             await committer.commit_batch(query, reports, schema=SCHEMA, settings=settings, txn=txn)
         await committer.tidy()
-        done.append(number)
+        checkpoint.committed = number
 
 
-PREFIXES = ([], [0], [0, 1], [0, 1, 3], [0, 1, 3, 4])
-VERSIONS = ([], [0], [1], [1, 2])
+Part = Callable[[Directory, Checkpoint], Awaitable[None]]
 
 
-async def story(kind: str, mode: str = "", at: int = -1) -> tuple[int, Directory]:
+@dataclass(frozen=True)
+class Story:
+    """`before` meets no fault. `states` are what readers may see afterwards, the last one in the end; `replaced` files
+    stay for as long as the version that named them."""
+
+    before: Part
+    work: Part
+    states: Sequence[Seen]
+    replaced: int = 0
+
+
+FILLED = [list(range(end)) for end in range(PASSED + 1, EPOCHS + 1)]
+STORIES = {
+    "holes": Story(gone_past, stream, [None, *FILLED]),
+    "batches": Story(nothing, batches, [[], [0], [1], [1, 2]], replaced=1),
+}
+
+
+async def told(story: Story, mode: str = "", at: int = -1) -> int:
+    """How many calls it makes."""
     clock = ShiftedClock()
     store = StampingStore(open_store(f"memory://{uuid.uuid4().hex}/table", {}), clock)
-    fault, table = OneFault(mode, at), Directory(clock, store)
-    checkpoint, done = Checkpoint(), list[int]()
+    fault, table, checkpoint = OneFault(mode, at), Directory(clock, store), Checkpoint()
+    await story.before(table, checkpoint)
     for _ in range(2):
         process = Process(store, fault)
-        directory = Directory(clock, process)
-        work = stream(directory, checkpoint) if kind == "stream" else batches(directory, done)
-        whole = await until_it_dies(process, work)
-        seen = await table.ids()
-        # A prefix of whole epochs, or one of the versions; nothing in between.
-        assert seen in (PREFIXES if kind == "stream" else VERSIONS)
+        whole = await until_it_dies(process, story.work(Directory(clock, process), checkpoint))
+        assert await seen(table) in story.states
         if whole:
             break
     else:
         raise AssertionError("one fault cannot stop two runs")
-    clock.shift_ms += 2 * DAY_MS
-    cleaner = TableCleaner(store, table.format(), clock=clock, new_id=lambda: str(uuid.uuid4()))
-    async for found in cleaner.survey():
-        assert found.problem is None
-        await cleaner.apply(found)
-    return fault.calls, table
+    assert await seen(table) == story.states[-1]
+    await clean(table)
+    assert await seen(table) == story.states[-1], "every row once"
+    assert len(await table.orphans()) == story.replaced, "no file that the log never named"
+    return fault.calls
 
 
-async def check(kind: str, table: Directory) -> None:
-    assert await table.ids() == ([0, 1, 3, 4] if kind == "stream" else [1, 2]), "every row once"
-    files = set(await table.paths()) - set(await table.files())
-    # What was replaced stays for as long as the version that named it.
-    assert len(files) == (0 if kind == "stream" else 1), "no file that the log never named"
+async def seen(table: Directory) -> Seen:
+    try:
+        return await table.ids()
+    except Unreadable:
+        return None
 
 
-@pytest.mark.parametrize("kind", ["stream", "batches"])
+@pytest.mark.parametrize("kind", STORIES)
 @pytest.mark.parametrize("mode", MODES)
 def test_every_call(mode, kind, request):
-    # As many as of other formats that are not the first.
     every = 1 if "not soak" not in request.config.option.markexpr else 3
 
     async def enumerate_calls():
-        calls, table = await story(kind)
+        calls = await told(STORIES[kind])
         assert calls > 20
-        await check(kind, table)
         for at in range(0, calls, every):
             try:
-                _, table = await story(kind, mode, at)
-                await check(kind, table)
+                await told(STORIES[kind], mode, at)
             except AssertionError as error:
                 raise AssertionError(f"{mode} call {at}: {error}") from error
 

@@ -26,7 +26,7 @@ from tests.lake.clocks import ShiftedClock
 from tests.lake.directory import Directory
 from tests.unit.formats.parquet.test_batches import write
 
-from .test_every_call import MODES, OneFault, Process, until_it_dies
+from .process import MODES, OneFault, Process, until_it_dies
 from .test_leases import Written
 
 DAY_MINUTES = 24 * 60

@@ -8,6 +8,7 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -15,17 +16,20 @@ import pytest
 
 from lakecommit.errors import LakecommitError
 from lakecommit.formats.change import Scope
+from lakecommit.formats.plan import BATCH
 from lakecommit.model import BATCH_PREFIX, Attempt, AttemptId, Epoch, QueryId, Report, TaskId
 from lakecommit.progress.settings import Replacement, TableSettings, Txn
-from lakecommit.releasing.whole_table import TableCleaner
 from lakecommit.storage.location import open_store
 from lakecommit.writing.attempt import write_attempt_on_loop
 from lakecommit.writing.settings import WriterSettings
 from tests.lake import QUERY, SCHEMA, SETTINGS, Lake
 from tests.lake.clocks import ShiftedClock
+from tests.lake.directory import LAKES, Directory
 from tests.lake.stores import StampingStore
+from tests.spark_log.entries import decode, number_of, numbers
 
-from .test_every_call import DAY_MS, MODES, Checkpoint, OneFault, Process, until_it_dies
+from .cleaning import clean
+from .process import MODES, Checkpoint, OneFault, Process, until_it_dies
 
 # An id, and the partition that it is in.
 Row = tuple[int, str]
@@ -69,7 +73,7 @@ async def task(table: Lake, planned: Any, query: QueryId, rows: Sequence[Row]) -
 async def append(table: Lake, *rows: Row, settings: TableSettings = DAYS) -> None:
     """Of a process that nothing happens to."""
     committer, query = table.committer(), new_batch()
-    planned = await committer.plan(SCHEMA, settings, afresh=True)
+    planned = await committer.plan(SCHEMA, settings, afresh=True, owner=BATCH)
     report = await task(table, planned, query, rows)
     await committer.commit_batch(query, [report], schema=SCHEMA, settings=settings, txn=None)
     await committer.tidy()
@@ -92,14 +96,14 @@ async def overwrite(table: Lake, story: Overwrite, others: Others) -> None:
     """As Spark runs it, with a loser: what fails is aborted."""
     committer, query, txn = table.committer(), new_batch(), Txn("nightly", 1)
     asked = replace(DAYS, replaces=Replacement(story.scope, None))
-    planned = await committer.plan(SCHEMA, asked, afresh=True, txn=txn)
+    planned = await committer.plan(SCHEMA, asked, afresh=True, txn=txn, owner=BATCH)
     if planned.skip:
         return
     await task(table, planned, query, WRITTEN)
     reports = [await task(table, planned, query, WRITTEN)]
     await others.come()
     if story.committer_knows:
-        await committer.plan(SCHEMA, DAYS, afresh=True)
+        await committer.plan(SCHEMA, DAYS, afresh=True, owner=BATCH)
     settings = replace(asked, replaces=Replacement(story.scope, planned.version))
     try:
         await committer.commit_batch(query, reports, schema=SCHEMA, settings=settings, txn=txn)
@@ -110,31 +114,36 @@ async def overwrite(table: Lake, story: Overwrite, others: Others) -> None:
     await committer.tidy()
 
 
-async def clean(table: Lake) -> None:
-    """Two days later."""
-    table.clock.shift_ms += 2 * DAY_MS
-    cleaner = TableCleaner(table.store, table.format(), clock=table.clock, new_id=lambda: str(uuid.uuid4()))
-    async for found in cleaner.survey():
-        assert found.problem is None
-        await cleaner.apply(found)
-    assert await table.orphans() == [], "no file that the log does not name"
+async def named(table: Lake) -> list[set[str]]:
+    """The files that each version has, in order. Versions of a Parquet directory of batch writes are whole lists."""
+    if isinstance(table, Directory):
+        log, root = await table.log(), await table.root()
+        lists = [decode(body) for _, body in sorted((number_of(name), log[name]) for name in numbers(log))]
+        return [{file.path.removeprefix(f"{root}/") for file in lines if not file.is_dir} for lines in lists]
+    found: list[set[str]] = []
+    for version, action in await table.actions():
+        if version == len(found):
+            found.append(set(found[-1]) if found else set())
+        found[version] |= {action["add"]["path"]} if "add" in action else set()
+        found[version] -= {action["remove"]["path"]} if "remove" in action else set()
+    return found
 
 
-def new_table() -> Lake:
+def new_table(lake: type[Lake] = Lake) -> Lake:
     clock = ShiftedClock()
-    return Lake(clock, StampingStore(open_store(f"memory://{uuid.uuid4().hex}/table", {}), clock))
+    return lake(clock, StampingStore(open_store(f"memory://{uuid.uuid4().hex}/table", {}), clock))
 
 
-async def batch_story(story: Overwrite, mode: str = "", at: int = -1) -> int:
+async def batch_story(lake: type[Lake], story: Overwrite, mode: str = "", at: int = -1) -> int:
     """A user runs the write until it is there. How many calls it makes."""
-    table, fault = new_table(), OneFault(mode, at)
+    table, fault = new_table(lake), OneFault(mode, at)
     await append(table, *THERE)
     others = Others(table, story.appended)
     before = [1, 2], [1, 2, 3]
     after = sorted([*story.kept, 11, 12])
     for tried in range(3):
         process = Process(table.store, fault)
-        whole = await until_it_dies(process, overwrite(Lake(table.clock, process), story, others))
+        whole = await until_it_dies(process, overwrite(lake(table.clock, process), story, others))
         found = await table.ids()
         assert found in (*before, after)
         assert found != after or tried or not story.unseen, "rows are gone that the write has not seen"
@@ -145,8 +154,9 @@ async def batch_story(story: Overwrite, mode: str = "", at: int = -1) -> int:
     assert await table.ids() == after
     await clean(table)
     assert await table.ids() == after
-    replacing = {version for version, action in await table.actions() if "remove" in action}
-    assert len(replacing) == 1, "it was written once"
+    versions = await named(table)
+    assert set(await table.paths()) == set().union(*versions), "no file that the log does not name"
+    assert sum(not before <= after for before, after in pairwise(versions)) == 1, "it was written once"
     return fault.calls
 
 
@@ -183,6 +193,7 @@ async def stream_story(mode: str = "", at: int = -1) -> int:
         raise AssertionError("one fault cannot stop two runs")
     assert await table.ids() == list(EPOCHS[-1])
     await clean(table)
+    assert await table.orphans() == [], "no file that the log does not name"
     assert await table.ids() == list(EPOCHS[-1])
     newest = f"{len(EPOCHS) - 1:020d}"
     assert all(newest in path for path in await table.paths("_lakecommit")), "no state but of the newest epoch"
@@ -192,14 +203,20 @@ async def stream_story(mode: str = "", at: int = -1) -> int:
     return fault.calls
 
 
-@pytest.mark.parametrize("kind", [*STORIES, "each epoch"])
+# A stream does not replace what is in a Parquet directory.
+KINDS = [(name, kind) for name in LAKES for kind in STORIES] + [("delta", "each epoch")]
+
+
+@pytest.mark.parametrize(("table_format", "kind"), KINDS)
 @pytest.mark.parametrize("mode", MODES)
-def test_every_call(mode: str, kind: str, request: pytest.FixtureRequest) -> None:
+def test_every_call(mode: str, table_format: str, kind: str, request: pytest.FixtureRequest) -> None:
     # An epoch is like the one before.
     every = 1 if "not soak" not in request.config.option.markexpr else 12 if kind == "each epoch" else 5
 
     async def told(mode: str = "", at: int = -1) -> int:
-        return await (stream_story(mode, at) if kind == "each epoch" else batch_story(STORIES[kind], mode, at))
+        if kind == "each epoch":
+            return await stream_story(mode, at)
+        return await batch_story(LAKES[table_format], STORIES[kind], mode, at)
 
     async def enumerate_calls() -> None:
         calls = await told()

@@ -15,7 +15,8 @@ from tests.lake import QUERY, Lake
 from tests.lake.clocks import ShiftedClock
 from tests.lake.stores import StampingStore
 
-from .test_every_call import DAY_MS, LESS, OneFault, Process, until_it_dies
+from .cleaning import DAY_MS
+from .process import LESS, OneFault, Process, until_it_dies
 
 VERSIONS = 6
 LOG = "_delta_log/"

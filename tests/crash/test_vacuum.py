@@ -12,7 +12,7 @@ import pytest
 from lakecommit.vacuuming import sweeping
 from tests.unit.vacuuming.tools import VECTORS, Table, add, cdc, remove, run, vector, vector_file
 
-from .test_every_call import MODES, OneFault, Process, until_it_dies
+from .process import MODES, OneFault, Process, until_it_dies
 
 LIVE = {"live", "restored", vector_file(1)}
 LEASED = {"leased", "_change_data/leased"}

@@ -8,7 +8,7 @@ import random
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,11 +96,11 @@ class Lake:
     def __post_init__(self) -> None:
         self.flaky = self.flaky or self.store
 
-    @staticmethod
-    def at(location: str, clock: Clock | None = None, options: dict[str, str] | None = None) -> Lake:
+    @classmethod
+    def at(cls, location: str, clock: Clock | None = None, options: dict[str, str] | None = None) -> Self:
         """Rows that are really written, on a store whose requests are counted and whose answers can be lost."""
         store = CountingStore(open_store(location, options or {}))
-        return Lake(clock or ShiftedClock(), store, FlakyStore(store))
+        return cls(clock or ShiftedClock(), store, FlakyStore(store))
 
     @staticmethod
     def in_memory() -> Lake:
@@ -241,15 +241,19 @@ class Lake:
         adds = [each["add"]["path"] for actions in self.versions() for each in actions if "add" in each]
         return [int(path.rpartition("/")[2].partition("-")[0]) for path in adds]
 
-    async def ids(self) -> list[int]:
-        """Every id in the table, read from the files that the log names and does not remove later."""
+    async def files(self) -> list[str]:
+        """The files that the log names and does not remove later, as keys below the table."""
         actions = [action for _, action in await self.actions()]
         removed = {action["remove"]["path"] for action in actions if "remove" in action}
-        rows = []
-        for path in (action["add"]["path"] for action in actions if "add" in action):
-            if path not in removed:
-                body = await self.store.get(path)
-                rows += pq.read_table(pa.BufferReader(body.body)).column("id").to_pylist()
+        added = (action["add"]["path"] for action in actions if "add" in action)
+        return [path for path in added if path not in removed]
+
+    async def ids(self) -> list[int]:
+        """Every id in the table."""
+        rows: list[int] = []
+        for path in await self.files():
+            body = await self.store.get(path)
+            rows += pq.read_table(pa.BufferReader(body.body)).column("id").to_pylist()
         return sorted(rows)
 
     async def marks(self) -> dict[str, int]:

@@ -3,14 +3,17 @@ from __future__ import annotations
 import os
 import random
 import secrets
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from .processes import driver_starter
 
-# Its assertions are the tests' own: a failure shows the values.
+# Their assertions are the tests' own: a failure shows the values.
 pytest.register_assert_rewrite("tests.process.evidence", "tests.process.directories")
+
+FORMATS = ("delta", "parquet")
 
 SEED_VARIABLE = "LAKECOMMIT_TEST_SEED"
 
@@ -46,10 +49,15 @@ def start(tmp_path):
         yield starter
 
 
+@pytest.fixture(scope="session", params=FORMATS)
+def table_format(request):
+    """Every test that has this runs on Delta tables and on Parquet directories."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
 def assert_exactly_once(spark):
     """Called with a stream that is over: every row of its input is in the table once, as Spark reads it, too."""
-    from . import directories, evidence  # noqa: PLC0415 (assertions are rewritten where it is imported after this file)
+    from . import tables  # noqa: PLC0415 (assertions are rewritten where it is imported after this file)
 
-    formats = {"delta": evidence.assert_exactly_once, "parquet": directories.assert_exactly_once}
-    return lambda stream: formats[stream.table_format](spark, stream)
+    return partial(tables.assert_exactly_once, spark)

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks.places import HADOOP_AWS
-from lakecommit.testing.s3 import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY
-from lakecommit.testing.sessions import delta_session
+from .s3a import s3a_location, s3a_session
 
 
 def main(endpoint: str, location: str) -> None:
-    s3a = {
-        "endpoint": endpoint,
-        "access.key": ACCESS_KEY_ID,
-        "secret.key": SECRET_ACCESS_KEY,
-        "endpoint.region": REGION,
-        "path.style.access": "true",
-        "connection.ssl.enabled": "false",
-    }
-    conf = {f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()}
-    conf["spark.delta.logStore.s3a.impl"] = "io.delta.storage.S3SingleDriverLogStore"
-    spark = delta_session("delta-on-s3", extra_conf=conf, packages=(HADOOP_AWS,))
+    spark = s3a_session("delta-on-s3", endpoint)
     row = spark.sql("SELECT 1000L AS id, 'of delta' AS text").coalesce(1)
-    row.write.format("delta").mode("append").save(location.replace("s3://", "s3a://"))
+    row.write.format("delta").mode("append").save(s3a_location(location))
     spark.stop()
 
 

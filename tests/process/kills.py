@@ -7,33 +7,19 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.spark_log.entries import is_compaction
-
 from .evidence import KINDS, Objects
 from .faulty_proxy import Fault, FaultyProxy, Rule
 from .job import Job
 from .processes import Driver
-from .streams import COMPACT_INTERVAL, Stream
+from .steps import next_with
+from .streams import Stream
+from .tables import Look, nothing
 
 Start = Callable[[Job], Driver]
-# Looks at the table, again and again while a driver runs and after it has died. Raises where something is wrong.
-Look = Callable[[], None]
 
-STEPS = {
-    "manifest": r"/writers/0*{epoch}/",
-    "data": r"/0*{epoch}-\d+-[0-9a-f]+-\d+\.parquet",
-    "seal": r"/seals/0*{epoch}\.avro",
-    "version": r"_delta_log/0*{version}\.json",
-}
-# The log of a Parquet directory has no version that only makes the table: its numbers are epochs.
-PARQUET_STEPS = {**STEPS, "version": r"_spark_metadata/{epoch}$", "compact": r"_spark_metadata/{epoch}\.compact$"}
 # Nothing is given up while a request stands still.
 WAITING = {"store.read_timeout": "300s"}
 MOMENTS = (Fault.HELD_BEFORE, Fault.HELD_AFTER, Fault.HELD_LATE)
-
-
-def nothing() -> None:
-    pass
 
 
 def killed_at_random_moments(
@@ -66,7 +52,7 @@ def killed_at_steps(
     """
     late: Rule | None = None
     for step, moment in kills:
-        epoch, pattern = _request(stream, step)
+        epoch, pattern = next_with(stream, step, Objects.of(stream.place).newest_seal + 2)
         rule = proxy.rule("PUT", pattern, moment)
         print(f"kill at the {step} of epoch {epoch}: {moment.name}")
         driver = start(stream.job(options=WAITING))
@@ -82,16 +68,6 @@ def killed_at_steps(
     last.wait_until(lambda: last.epochs, "an epoch of the last driver")
     _let_go(late)
     last.finish(look)
-
-
-def _request(stream: Stream, step: str) -> tuple[int, str]:
-    """The epoch that a driver is to be killed in, and what the key of its request looks like."""
-    epoch = Objects.of(stream.place).newest_seal + 2
-    if stream.table_format == "delta":
-        return epoch, STEPS[step].format(epoch=epoch, version=epoch + 1)
-    while step in ("version", "compact") and is_compaction(epoch, COMPACT_INTERVAL) != (step == "compact"):
-        epoch += 1
-    return epoch, PARQUET_STEPS[step].format(epoch=epoch)
 
 
 def _let_go(rule: Rule | None) -> None:

@@ -1,6 +1,6 @@
 """A driver without Spark that commits epochs of one query and tells a listener: to be killed.
 
-python -m tests.process.listening_driver LOCATION NOTES FIRST LAST hangs|goes-on
+python -m tests.process.listening_driver LOCATION NOTES FIRST LAST hangs|goes-on delta|parquet
 
 Each line of NOTES is an epoch that the listener was told of. One that `hangs` notes it and never returns.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lakecommit.clock import SystemClock
 from lakecommit.listening.calls import call_in_thread
+from tests.lake.directory import LAKES
 from tests.unit.listening.lake import by_day
 
 
@@ -31,8 +32,8 @@ class Noting:
             time.sleep(3600)
 
 
-async def main(location, notes, first, last, manner):
-    lake = by_day(SystemClock(), location)
+async def main(location, notes, first, last, manner, table_format):
+    lake = by_day(SystemClock(), location, LAKES[table_format])
     lake.numbers = iter(range(1000 * int(first), 10**9))
     committer = lake.committer(Noting(Path(notes), manner == "hangs"), call=call_in_thread)
     for epoch in range(int(first), int(last) + 1):

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from .evidence import Objects
 from .faulty_proxy import Fault, FaultyProxy, Rule
-from .kills import STEPS, WAITING, Start
+from .kills import WAITING, Start
 from .processes import Driver
+from .steps import next_with
 from .streams import Stream
 
 # How Spark says that another driver has written an entry of its checkpoint, or of a file source's own log:
@@ -37,8 +38,8 @@ def paused_at_steps(start: Start, stream: Stream, proxy: FaultyProxy, pauses: Se
     asleep: tuple[Driver, Rule] | None = None
     for step, moment in pauses:
         # Two epochs are finished before the driver comes so far, also where the first is a repetition.
-        epoch = Objects.of(stream.place).newest_seal + 3
-        rule = proxy.rule("PUT", STEPS[step].format(epoch=epoch, version=epoch + 1), moment)
+        epoch, pattern = next_with(stream, step, Objects.of(stream.place).newest_seal + 3)
+        rule = proxy.rule("PUT", pattern, moment)
         print(f"pause at the {step} of epoch {epoch}: {moment.name}")
         driver = start(stream.job(options=WAITING))
         _wake_beside(driver, asleep)

@@ -17,10 +17,10 @@ NEWEST = 3
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory, assert_exactly_once) -> Stream:
+def finished(tmp_path_factory, table_format, assert_exactly_once) -> Stream:
     """A stream that has ended. No test changes its table or its checkpoint: each has a copy of the latter."""
     directory = tmp_path_factory.mktemp("finished")
-    stream = stream_on_disk(directory, files=NEWEST + 1)
+    stream = stream_on_disk(directory, NEWEST + 1, table_format)
     with driver_starter(directory) as start:
         start(stream.job()).finish()
     assert_exactly_once(stream)

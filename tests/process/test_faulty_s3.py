@@ -4,44 +4,36 @@ from __future__ import annotations
 
 import pytest
 
+from .broken_steps import EPOCHS, assert_all_met, break_every_step
 from .evidence import Objects
 from .faulty_proxy import SILENCE_AND_REFUSALS, Chaos, Fault, faulty_proxy
 from .kills import killed_at_random_moments
 from .streams import stream_on_s3
+from .tables import look_at
 
-# Without Spark: tests/unit/storage, through the same proxy test_faulty_proxy.py, and every step in the simulation.
+# Without Spark: tests/unit/storage, test_faulty_committers.py through the same proxy, and every step in the simulation.
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 
-def test_answers_that_are_lost_and_refusals_at_every_step(start, tmp_path, place_on_s3, proxy, assert_exactly_once):
+def test_answers_that_are_lost_and_refusals_at_every_step(
+    start, tmp_path, place_on_s3, proxy, table_format, assert_exactly_once
+):
     """Each is noticed as one's own work or tried again: no task fails and nothing is written twice."""
-    stream = stream_on_s3(tmp_path, 8, place_on_s3, proxy.endpoint)
-    rules = [
-        proxy.rule("PUT", r"_delta_log/0{20}\.json", Fault.LOST),
-        proxy.rule("PUT", r"/writers/0*1/", Fault.LOST),
-        proxy.rule("PUT", r"/0{19}2-\d+-[0-9a-f]+-\d+\.parquet", Fault.LOST),
-        proxy.rule("PUT", r"/seals/0*3\.avro", Fault.LOST),
-        proxy.rule("PUT", r"_delta_log/0*5\.json", Fault.LOST),
-        proxy.rule("PUT", r"/seals/0*5\.avro", Fault.CONFLICT),
-        proxy.rule("PUT", r"_delta_log/0*6\.json", Fault.CONFLICT, times=2),
-        proxy.rule("PUT", r"/seals/0*6\.avro", Fault.INTERNAL_ERROR),
-        proxy.rule("GET", r"/seals/0*6\.avro", Fault.SLOW_DOWN),
-        proxy.rule("PUT", r"_delta_log/0*7\.json", Fault.RESET),
-        proxy.rule("PUT", r"/writers/0*7/", Fault.TOO_MANY),
-    ]
+    stream = stream_on_s3(tmp_path, EPOCHS, place_on_s3, proxy.endpoint, table_format)
+    rules = break_every_step(proxy, stream)
     start(stream.job()).finish()
-    assert [rule.pattern.pattern for rule in rules if not rule.met.is_set()] == []
+    assert_all_met(rules)
     assert len(Objects.of(stream.place).manifests) == 2 * stream.files
     assert_exactly_once(stream)
 
 
 def test_answers_that_never_come_and_refusals_by_chance(
-    start, tmp_path, seed, rng, place_on_s3, local_s3, assert_exactly_once
+    start, tmp_path, seed, rng, place_on_s3, local_s3, table_format, assert_exactly_once
 ):
     """`benchmarks/faulty_s3.py` says how long that takes."""
     chaos = Chaos(seed, rate=0.1, faults=SILENCE_AND_REFUSALS)
     with faulty_proxy(local_s3.endpoint, chaos) as proxy:
-        stream = stream_on_s3(tmp_path, 40, place_on_s3, proxy.endpoint)
+        stream = stream_on_s3(tmp_path, 40, place_on_s3, proxy.endpoint, table_format)
         driver = start(stream.job())
         driver.wait_until(lambda: 19 in driver.epochs, "half of the epochs")
         driver.finish()
@@ -50,9 +42,9 @@ def test_answers_that_never_come_and_refusals_by_chance(
     assert_exactly_once(stream)
 
 
-def test_faults_by_chance(start, tmp_path, seed, rng, place_on_s3, local_s3, assert_exactly_once):
+def test_faults_by_chance(start, tmp_path, seed, rng, place_on_s3, local_s3, table_format, assert_exactly_once):
     with faulty_proxy(local_s3.endpoint, Chaos(seed, rate=0.25)) as proxy:
-        stream = stream_on_s3(tmp_path, 20, place_on_s3, proxy.endpoint)
+        stream = stream_on_s3(tmp_path, 20, place_on_s3, proxy.endpoint, table_format)
         start(stream.job()).finish()
         print({fault.name: times for fault, times in proxy.met.items()})
         assert sum(proxy.met.values()) > stream.files
@@ -60,8 +52,10 @@ def test_faults_by_chance(start, tmp_path, seed, rng, place_on_s3, local_s3, ass
 
 
 @pytest.mark.timeout(1800)
-def test_faults_by_chance_and_killed_drivers(start, tmp_path, seed, rng, place_on_s3, local_s3, assert_exactly_once):
+def test_faults_by_chance_and_killed_drivers(
+    start, tmp_path, seed, rng, place_on_s3, local_s3, table_format, assert_exactly_once
+):
     with faulty_proxy(local_s3.endpoint, Chaos(seed, rate=0.25)) as proxy:
-        stream = stream_on_s3(tmp_path, 30, place_on_s3, proxy.endpoint)
-        killed_at_random_moments(start, stream, rng, kills=6)
+        stream = stream_on_s3(tmp_path, 30, place_on_s3, proxy.endpoint, table_format)
+        killed_at_random_moments(start, stream, rng, 6, look_at(stream))
     assert_exactly_once(stream)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from .directories import Reader, both, ids_by_spark
 from .kills import killed_at_random_moments
 from .streams import stream_on_disk
 
@@ -44,8 +45,6 @@ class StreamingReader:
 
 @pytest.mark.timeout(3600)
 def test_a_streaming_reader_gets_every_row_once(spark, start, tmp_path, rng, assert_exactly_once):
-    from .directories import Reader, both, ids_by_spark  # noqa: PLC0415 (their assertions are rewritten after conftest)
-
     stream = stream_on_disk(tmp_path, 40, "parquet")
     reader = StreamingReader(spark, Path(stream.place.location), tmp_path)
     try:

@@ -33,13 +33,15 @@ def data_of(epoch: int, task: int) -> str:
 
 # In `make test` tasks fail and are run again in tests/spark/test_retried_tasks.py, and the simulation has stragglers.
 @pytest.mark.soak
-def test_an_executor_killed_and_a_straggler_overtaken(start, tmp_path, place_on_s3, proxy, assert_exactly_once):
+def test_an_executor_killed_and_a_straggler_overtaken(
+    start, tmp_path, place_on_s3, proxy, table_format, assert_exactly_once
+):
     """In epoch 1 an upload stands still while both executors are killed, one after the other.
 
     In epoch 3 an upload stands still until another attempt of its task has won and the epoch is in the table, and
     lands then.
     """
-    stream = stream_on_s3(tmp_path, 5, place_on_s3, proxy.endpoint)
+    stream = stream_on_s3(tmp_path, 5, place_on_s3, proxy.endpoint, table_format)
     held = proxy.rule("PUT", data_of(1, 0), Fault.HELD_BEFORE)
     straggler = proxy.rule("PUT", data_of(3, 1), Fault.HELD_LATE)
     driver = start(stream.job(hosts=HOSTS, settings=SETTINGS, options=OPTIONS))
@@ -59,9 +61,11 @@ def test_an_executor_killed_and_a_straggler_overtaken(start, tmp_path, place_on_
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_many_executors_killed_in_one_stream(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):
+def test_many_executors_killed_in_one_stream(
+    start, tmp_path, rng, place_on_s3, proxy, table_format, assert_exactly_once
+):
     """Ten kills, each while an upload of another epoch stands still."""
-    stream = stream_on_s3(tmp_path, 24, place_on_s3, proxy.endpoint)
+    stream = stream_on_s3(tmp_path, 24, place_on_s3, proxy.endpoint, table_format)
     epochs = range(2, 22, 2)
     rules = {epoch: proxy.rule("PUT", data_of(epoch, rng.randrange(2)), rng.choice(MOMENTS)) for epoch in epochs}
     driver = start(stream.job(hosts=HOSTS, settings=SETTINGS, options=OPTIONS))

@@ -12,11 +12,11 @@ import lakecommit
 from lakecommit.demo.place import Place
 from lakecommit.errors import LeaseLost
 from lakecommit.state.lease_layout import CLOCK, CUTS, INTENTS
-from tests.unit.vacuuming.tools import METADATA, PROTOCOL, add, remove
 
 from .evidence import paths_in
 from .faulty_proxy import Fault
-from .vacuums import put_version, vacuum_starter
+from .vacuums import vacuum_starter
+from .versions import Versions
 
 # In `make test`: tests/unit/leases/test_interleavings.py for pauses, tests/crash for a death at every single request.
 pytestmark = pytest.mark.soak
@@ -45,14 +45,17 @@ def names_in(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()} if directory.exists() else set()
 
 
-def test_a_vacuum_that_is_killed_at_random_moments_leaves_the_rest_to_the_next_one(start_vacuum, tmp_path, rng):
+def test_a_vacuum_that_is_killed_at_random_moments_leaves_the_rest_to_the_next_one(
+    start_vacuum, tmp_path, rng, table_format
+):
     root, place = tmp_path / "table", Place(str(tmp_path / "table"), {}, None)
     old, kept = [f"old/{number}" for number in range(MANY)], [f"kept-{number}" for number in range(100)]
-    put_version(place, 0, {"protocol": PROTOCOL}, {"metaData": METADATA}, *map(add, old))
-    put_version(place, 1, *map(remove, old), *map(add, kept))
+    versions = Versions(place, table_format)
+    versions.put(old)
+    versions.put(kept, removed=old)
     kinds = ["deleted", *rng.choices([CLOCK, INTENTS, CUTS, "deleted"], k=4)]
     with lakecommit.lease(place.location, version=1) as lease:
-        put_version(place, 2, *map(remove, kept), add("new"))
+        versions.put(["new"], removed=kept)
         for kind in kinds:
             delay_s = rng.uniform(0, 0.05)
             print(f"kill {delay_s:.3f} s after one of {kind}")
@@ -75,11 +78,14 @@ def test_a_vacuum_that_is_killed_at_random_moments_leaves_the_rest_to_the_next_o
 
 
 @pytest.mark.parametrize(("method", "pattern", "fault", "has_looked"), MOMENTS)
-def test_readers_come_while_a_vacuum_stands_still(start_vacuum, proxy, place_on_s3, method, pattern, fault, has_looked):
+def test_readers_come_while_a_vacuum_stands_still(
+    start_vacuum, proxy, place_on_s3, method, pattern, fault, has_looked, table_format
+):
     place = place_on_s3
-    put_version(place, 0, {"protocol": PROTOCOL}, {"metaData": METADATA}, *map(add, FILES["old"]))
-    put_version(place, 1, *map(remove, FILES["old"]), *map(add, FILES["kept"]))
-    put_version(place, 2, *map(remove, FILES["kept"]), *map(add, FILES["new"]))
+    versions = Versions(place, table_format)
+    versions.put(FILES["old"])
+    versions.put(FILES["kept"], removed=FILES["old"])
+    versions.put(FILES["new"], removed=FILES["kept"])
     rule = proxy.rule(method, pattern, fault)
     vacuum = start_vacuum(place, endpoint=proxy.endpoint, read_timeout="300s")
     vacuum.wait_until(rule.met.is_set, "the request that it waits for")
@@ -91,7 +97,7 @@ def test_readers_come_while_a_vacuum_stands_still(start_vacuum, proxy, place_on_
         pass
     with lakecommit.lease(place.location, **place.store_options) as lease:
         assert lease.version == 2
-        put_version(place, 3, *map(remove, FILES["new"]), *map(add, FILES["newest"]))
+        versions.put(FILES["newest"], removed=FILES["new"])
         rule.let_go.set()
         vacuum.wake()
         said = vacuum.finish()

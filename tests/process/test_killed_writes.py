@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.lake import QUERY, SCHEMA, SETTINGS, Lake
+from tests.lake.directory import LAKES
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,8 +42,8 @@ asyncio.run(writing)
 
 
 @pytest.fixture
-def table(tmp_path) -> Lake:
-    return Lake.at(str(tmp_path / "table"))
+def table(tmp_path, table_format) -> Lake:
+    return LAKES[table_format].at(str(tmp_path / "table"))
 
 
 def kill_a_writer(table, plan, limit: int) -> Path:

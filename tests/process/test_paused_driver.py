@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 
 from .evidence import KINDS, Objects
-from .kills import MOMENTS, STEPS
+from .kills import MOMENTS
 from .pauses import assert_only_spark_minds, paused_at_steps
+from .steps import STEPS
 from .streams import stream_on_disk, stream_on_s3
 
-# The simulation has drivers that sleep at every step, and wake up beside others.
+# The simulation has drivers of both formats that sleep at every step, and wake up beside others.
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 
-def test_a_paused_driver_wakes_up_beside_its_successor(start, tmp_path, rng, assert_exactly_once):
-    stream = stream_on_disk(tmp_path, files=12)
+def test_a_paused_driver_wakes_up_beside_its_successor(start, tmp_path, rng, table_format, assert_exactly_once):
+    stream = stream_on_disk(tmp_path, 12, table_format)
     kind, more = rng.choice(KINDS), rng.randint(3, 6)
     print(f"pause after {more} {kind}")
     before = Objects.of(stream.place)
@@ -33,16 +34,18 @@ def test_a_paused_driver_wakes_up_beside_its_successor(start, tmp_path, rng, ass
     assert_exactly_once(stream)
 
 
-def test_at_a_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):
-    stream = stream_on_s3(tmp_path, 8, place_on_s3, proxy.endpoint)
-    paused_at_steps(start, stream, proxy, [(rng.choice([*STEPS]), rng.choice(MOMENTS))])
+def test_at_a_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy, table_format, assert_exactly_once):
+    stream = stream_on_s3(tmp_path, 12, place_on_s3, proxy.endpoint, table_format)
+    paused_at_steps(start, stream, proxy, [(rng.choice([*STEPS[table_format]]), rng.choice(MOMENTS))])
     assert_exactly_once(stream)
 
 
 @pytest.mark.timeout(1800)
-def test_at_every_step_of_the_protocol_on_s3(start, tmp_path, rng, place_on_s3, proxy, assert_exactly_once):
-    stream = stream_on_s3(tmp_path, 44, place_on_s3, proxy.endpoint)
-    pauses = [(step, moment) for step in STEPS for moment in MOMENTS]
+def test_at_every_step_of_the_protocol_on_s3(
+    start, tmp_path, rng, place_on_s3, proxy, table_format, assert_exactly_once
+):
+    stream = stream_on_s3(tmp_path, 44 if table_format == "delta" else 75, place_on_s3, proxy.endpoint, table_format)
+    pauses = [(step, moment) for step in STEPS[table_format] for moment in MOMENTS]
     rng.shuffle(pauses)
     paused_at_steps(start, stream, proxy, pauses)
     assert_exactly_once(stream)

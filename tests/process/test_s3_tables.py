@@ -16,11 +16,11 @@ from pyarrow.fs import S3FileSystem
 
 import lakecommit
 from lakecommit.cli.main import cli
-from lakecommit.formats.uris import path_to_uri
 from lakecommit.state.lease_layout import LEASES
 from lakecommit.storage import on_obstore
 from lakecommit.vacuuming import sweeping
-from tests.unit.vacuuming.tools import METADATA, PROTOCOL, add, remove
+
+from .versions import Versions
 
 TOGETHER = 20
 EXAMPLES = re.findall(r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs" / "leases.md").read_text(), re.DOTALL)
@@ -42,10 +42,6 @@ def put(place, *objects):
         await asyncio.gather(*(store.put(path, body) for path, body in objects))
 
     asyncio.run(all_at_once())
-
-
-def put_version(place, number, *actions):
-    put(place, (f"_delta_log/{number:020d}.json", "\n".join(map(json.dumps, actions)).encode()))
 
 
 def paths(place, below=""):
@@ -78,16 +74,16 @@ def wait_for_a_later_second(place):
             return
 
 
-def test_a_vacuum_deletes_many_keys_together_and_finds_others_in_a_listing(place_on_s3):
+def test_a_vacuum_deletes_many_keys_together_and_finds_others_in_a_listing(place_on_s3, table_format):
     names = [f"k=a&b <{number:02}>/ü %20'.parquet" for number in range(2 * TOGETHER + 5)]
     orphans = [f"orphans/{number:02}.parquet" for number in range(TOGETHER + 5)]
-    put(place_on_s3, *((name, b"x") for name in [*names, *orphans, "live.parquet"]))
-    spelled = [path_to_uri(name) for name in names]
-    put_version(place_on_s3, 0, {"protocol": PROTOCOL}, {"metaData": METADATA}, *map(add, [*spelled, "live.parquet"]))
+    versions = Versions(place_on_s3, table_format)
+    versions.put([*names, "live.parquet"])
+    put(place_on_s3, *((name, b"x") for name in orphans))
     with lakecommit.lease(place_on_s3.location, ttl="1m", **place_on_s3.store_options) as lease:
         files = {f"{place_on_s3.location}/{name}" for name in [*names, "live.parquet"]}
         assert (lease.version, set(lease.files())) == (0, files)
-        put_version(place_on_s3, 1, *map(remove, spelled))
+        versions.put(removed=names)
         held = vacuum(place_on_s3, "--apply")
         assert (held["applied"]["deleted"], held["heldBack"][0]["files"]) == (0, len(names))
         assert set(lease.files()) == files

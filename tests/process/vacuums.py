@@ -1,8 +1,7 @@
-"""`lakecommit vacuum` in a process of its own, which a test kills or pauses; tables that are a log and empty files."""
+"""`lakecommit vacuum` in a process of its own, which a test kills or pauses."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -14,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lakecommit.concurrency.parallel import in_parallel
 from lakecommit.demo.place import Place
 
 from .processes import PATIENCE_SECONDS, STOPPED, state_and_session
@@ -75,15 +73,3 @@ def vacuum_starter() -> Iterator[Callable[..., VacuumProcess]]:
     finally:
         for each in started:
             each.clear_away()
-
-
-def put_version(place: Place, number: int, *actions: Mapping[str, Any]) -> None:
-    """A version, with an empty file for each that it adds."""
-    added = [action["add"]["path"] for action in actions if "add" in action]
-
-    async def put() -> None:
-        store = place.store()
-        await in_parallel(lambda path: store.put(path, b""), added)
-        await store.put(f"_delta_log/{number:020d}.json", "\n".join(map(json.dumps, actions)).encode())
-
-    asyncio.run(put())

@@ -69,11 +69,11 @@ def place_path(epoch=None, name="recorder", query=QUERY) -> str:
     return layout.place_path(query, name, 0 if epoch is None else epoch + 1)
 
 
-def by_day(clock: Any, location: str | None = None) -> Lake:
+def by_day(clock: Any, location: str | None = None, lake: type[Lake] = Lake) -> Lake:
     """A lake whose tasks name a file for each day; without a location in memory, where every request takes a moment."""
     store = SlowStore(clock, read_ms=1, version_ms=1) if location is None else open_store(location, {})
     tasks = (Named(days=("2026-01-01",)),)
-    return Lake(clock, store, schema=SCHEMA, settings=SETTINGS, tasks=tasks, numbers=itertools.count())
+    return lake(clock, store, schema=SCHEMA, settings=SETTINGS, tasks=tasks, numbers=itertools.count())
 
 
 async def place_of(lake: Lake, name="recorder", query=QUERY):
