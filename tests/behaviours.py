@@ -94,8 +94,11 @@ ROWS = (
     ),
     Row(
         "`replaceWhere`",
-        "on partition columns; other conditions are refused",
-        ("spark/test_overwriting.py::test_the_partitions_that_match_a_condition",),
+        "on partition columns; other conditions are refused, which Delta takes",
+        (
+            "spark/test_overwriting.py::test_the_partitions_that_match_a_condition",
+            "spark/test_overwriting.py::test_a_condition_on_another_column",
+        ),
     ),
     Row(
         "`overwriteSchema`",
@@ -196,7 +199,7 @@ ROWS = (
     ),
     Row(
         "`optimizeWrite` and `autoCompact` of a table",
-        "refused, unless the write switches them off",
+        "refused, unless the write switches them off; Delta takes them",
         (
             "spark/test_table_properties.py::"
             "test_what_asks_for_a_shuffle_or_a_compaction_is_refused_unless_it_is_switched_off",

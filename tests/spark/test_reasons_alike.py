@@ -63,6 +63,8 @@ def test_a_row_that_violates_a_constraint(spark, tmp_path, write, how, sink):
     assert quick_ids(table) == []
 
 
+# What lakecommit says then, tests/spark/test_failures.py has in `make test`.
+@pytest.mark.soak
 @pytest.mark.usefixtures("small_batches")
 def test_a_commit_that_no_longer_fits(spark, tmp_path, write, sink):
     """Somebody replaces the table between plan and commit, so that the commit is what is refused."""
