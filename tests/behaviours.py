@@ -1,47 +1,64 @@
 """What Delta's writers do, what lakecommit does, and the tests that show it: `python -m tests.behaviours` is the page.
 
 Each test runs lakecommit, nearly all of them in `make test`. With *both*, the same test runs delta-spark, too, in `make
-test-all`: whatever it asserts holds for both writers. Such a test has an argument `sink`, or the mark `both_writers`.
+test-all`: whatever it asserts holds for both writers, or says what each of them does, so that a new delta-spark that
+does something else is noticed. Such a test has an argument `sink`, or the mark `both_writers`; each row has one.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from .behaviours_of_streams import SAME, STREAMS, Row
 
 ROOT = Path(__file__).parent
 
 
-@dataclass(frozen=True)
-class Row:
-    """`tests` are names of functions, `file::test`, or files whose every test belongs to it."""
-
-    what: str
-    here: str
-    tests: tuple[str, ...]
-
-
-SAME = "the same"
 ROWS = (
     Row(
-        "append by path; columns and nested fields in any order", SAME, ("spark/test_batch.py", "interop/test_types.py")
+        "append by path; columns and nested fields in any order, and some left out",
+        SAME,
+        (
+            "spark/test_appends_alike.py::test_columns_and_nested_fields_in_any_order_and_some_left_out",
+            "spark/test_batch.py",
+        ),
     ),
     Row(
         "odd values, names, paths and partition values",
         SAME,
-        ("interop/test_types.py", "interop/test_delta_features.py"),
+        (
+            "spark/test_appends_alike.py::test_odd_names_of_columns_and_locations",
+            "interop/test_types.py::test_delta_spark_reads_what_was_written",
+            "interop/test_types.py::test_partition_values_round_trip",
+            "interop/test_types.py::test_bounds_that_delta_spark_answers_from_statistics",
+            "interop/test_delta_features.py",
+        ),
+    ),
+    Row(
+        "timestamps that are partition values, written in sessions of several time zones",
+        SAME,
+        ("spark/test_appends_alike.py::test_moments_that_are_partition_values_are_the_same_in_every_zone",),
     ),
     Row(
         "filters find the same rows as in a table of delta-spark (NaN, infinities, nulls, far dates)",
         SAME,
-        ("interop/test_filters.py", "interop/test_types.py", "interop/test_deltalake_filters.py"),
+        (
+            "interop/test_filters.py",
+            "interop/test_types.py::test_filters_find_nan_as_in_a_table_of_delta_spark",
+            "interop/test_deltalake_filters.py",
+        ),
     ),
     Row(
         "history: operation, parameters, metrics",
-        "the same, and a version 0 for the creation; no version for an epoch without rows",
-        ("spark/test_batch.py::test_history_shows_what_deltas_own_writers_show", "spark/test_empty_epochs.py"),
+        "the same, and a version 0 for the creation; a version for a batch without rows, which Delta leaves out, and "
+        "none for an epoch without rows, which Delta makes",
+        (
+            "spark/test_appends_alike.py::test_history",
+            "spark/test_empty_epochs.py::test_epochs_without_rows_in_the_history",
+            "spark/test_empty_epochs.py",
+        ),
     ),
     Row(
         "`isBlindAppend` of a write that reads its own target",
@@ -77,8 +94,11 @@ ROWS = (
     ),
     Row(
         "`replaceWhere`",
-        "on partition columns; other conditions are refused",
-        ("spark/test_overwriting.py::test_the_partitions_that_match_a_condition",),
+        "on partition columns; other conditions are refused, which Delta takes",
+        (
+            "spark/test_overwriting.py::test_the_partitions_that_match_a_condition",
+            "spark/test_overwriting.py::test_a_condition_on_another_column",
+        ),
     ),
     Row(
         "`overwriteSchema`",
@@ -91,12 +111,15 @@ ROWS = (
     Row(
         "overwriting a table that the write reads",
         "the same if `register` was called",
-        ("spark/test_reading_what_is_replaced.py",),
+        (
+            "spark/test_reading_what_is_replaced.py::test_an_append_before_the_write_is_called_is_read",
+            "spark/test_reading_what_is_replaced.py",
+        ),
     ),
     Row(
         "default mode, `error`, `ignore`",
         "Spark refuses them for a Python data source",
-        ("spark/test_refused_alike.py::test_no_mode_at_all", "spark/test_batch.py::test_other_modes_are_a_clear_error"),
+        ("spark/test_refused_alike.py::test_modes_that_ask_whether_there_is_a_table",),
     ),
     Row(
         "`mergeSchema`, and the session's `autoMerge`", "the same, in a version of its own", ("spark/test_evolving.py",)
@@ -166,7 +189,7 @@ ROWS = (
     ),
     Row(
         "table properties for writers: sizes, codecs, prefixes, statistics",
-        "the same",
+        "the same; sizes and codecs, too, which Delta's open-source writer passes over",
         (
             "spark/test_table_properties.py::test_statistics_of_the_columns_that_are_named",
             "spark/test_table_properties.py::test_names_of_files_are_random",
@@ -176,7 +199,7 @@ ROWS = (
     ),
     Row(
         "`optimizeWrite` and `autoCompact` of a table",
-        "refused, unless the write switches them off",
+        "refused, unless the write switches them off; Delta takes them",
         (
             "spark/test_table_properties.py::"
             "test_what_asks_for_a_shuffle_or_a_compaction_is_refused_unless_it_is_switched_off",
@@ -195,7 +218,11 @@ ROWS = (
     Row(
         "table features",
         "honoured, or refused by name ([delta-features.md](delta-features.md))",
-        ("interop/test_delta_features.py::test_supported", "interop/test_delta_features.py::test_refused"),
+        (
+            "interop/test_delta_features.py::test_supported",
+            "interop/test_delta_features.py::test_refused",
+            "interop/test_delta_features.py::test_what_is_refused_here_delta_spark_writes",
+        ),
     ),
     Row(
         "`partitionBy(…)` of a new table",
@@ -232,12 +259,23 @@ ROWS = (
         ("spark/test_tables_by_name.py::test_names_are_taken_as_delta_takes_them", "spark/test_tables_by_name.py"),
     ),
     Row(
+        "a new table by name: `saveAsTable`, `toTable`, `writeTo(…).create()`, CREATE TABLE … AS SELECT",
+        "refused in one sentence, with nothing made, if `register` was called; Delta makes it",
+        ("spark/test_names_alike.py::test_new_tables",),
+    ),
+    Row(
+        "`insertInto`, `writeTo(…).append()`, SQL INSERT and SELECT by path, CREATE TABLE … OPTIONS (path …)",
+        "refused in one sentence if `register` was called; Delta does it",
+        ("spark/test_names_alike.py::test_a_table_that_is_there",),
+    ),
+    Row(
         "session settings that Delta's writers read: `autoMerge`, `userMetadata`, `maxRecordsPerFile`, the codec, "
         "`properties.defaults.*`",
         SAME,
         (
             "spark/test_evolving.py::test_a_session_that_wants_schemas_merged",
             "spark/test_table_properties.py::test_what_the_session_says_of_new_tables_and_of_files",
+            "spark/test_streams_alike.py::test_what_the_session_says",
             "unit/options/test_session_options.py",
         ),
     ),
@@ -252,61 +290,32 @@ ROWS = (
     Row(
         "`dbfs:/`, `~` and similar locations",
         "refused, with what was probably meant; `~` is the home directory",
-        ("spark/test_refused_alike.py::test_locations_of_stores_that_nobody_knows", "unit/storage/test_location.py"),
+        ("spark/test_refused_alike.py::test_locations_that_cannot_be_meant", "unit/storage/test_location.py"),
     ),
     Row(
         "Hadoop's S3 settings of the session",
         "count where they are plain, else the message names the option",
-        ("spark/test_hadoop_settings.py",),
+        (
+            "process/test_hadoops_settings.py::test_the_same_settings_suffice_for_both",
+            "spark/test_hadoop_settings.py::test_the_sessions_own_settings_of_s3_suffice",
+        ),
     ),
     Row(
-        "an unknown option",
-        "refused",
+        "Hadoop's settings (`fs.…`) as options of a write",
+        "those of S3 that are plain count, others are refused with the option that takes their place; with Delta all "
+        "count",
+        ("spark/test_hadoop_settings.py::test_hadoops_settings_as_options_of_a_write",),
+    ),
+    Row(
+        "an unknown option, or a property of a new table",
+        "refused; Delta refuses the property, and passes over the option",
         (
+            "spark/test_appends_alike.py::test_options_that_nobody_knows",
             "spark/test_batch.py::test_bad_options_are_refused_before_anything_is_written",
             "spark/test_failures.py::test_a_misspelt_option",
         ),
     ),
-    Row("streams: `append`, restarts, several into one table", SAME, ("spark/test_stream.py",)),
-    Row(
-        "streams: `once`, `availableNow`, `processingTime`; queries that keep state",
-        SAME,
-        ("spark/test_streams_alike.py::test_every_trigger_and_a_query_that_keeps_state",),
-    ),
-    Row(
-        "DELETE, UPDATE, MERGE and OPTIMIZE beside a stream",
-        SAME,
-        (
-            "spark/test_streams_alike.py::test_rows_change_and_files_are_compacted_beside_a_stream",
-            "unit/committing/test_other_writers.py",
-        ),
-    ),
-    Row(
-        "change data feed of appends and overwrites",
-        SAME,
-        (
-            "spark/test_overwriting.py::test_change_data_feed_shows_what_was_added_and_replaced",
-            "interop/test_delta_features.py::test_change_data_feed_shows_the_append",
-        ),
-    ),
-    Row(
-        'streams: `outputMode("complete")`',
-        SAME,
-        ("spark/test_stream.py::test_each_epoch_of_a_complete_stream_replaces_the_table",),
-    ),
-    Row(
-        "streams: `update`, `Trigger.Continuous`, no path",
-        "refused by `start()` if `register` was called",
-        ("spark/test_driver_calls.py::test_what_cannot_run_is_refused_before_it_starts", "spark/test_continuous.py"),
-    ),
-    Row(
-        "one checkpoint, Delta's sink and lakecommit's in turn",
-        SAME,
-        (
-            "spark/test_stream.py::test_a_query_goes_from_delta_to_lakecommit_and_back_with_its_checkpoint",
-            "spark/test_stream.py::test_the_newest_epoch_repeated_by_the_other_sink_is_there_once",
-        ),
-    ),
+    *STREAMS,
     Row("writing from threads", SAME, ("spark/test_driver_calls.py::test_threads_write_as_they_do_with_delta",)),
     Row(
         "eight threads that create a table and append to it at once",
@@ -315,13 +324,20 @@ ROWS = (
     ),
     Row(
         "checkpoints of the log, and its clean-up",
-        "by a process of its own ([log-upkeep.md](log-upkeep.md))",
-        ("spark/test_log_upkeep.py", "interop/test_checkpoints.py", "interop/test_checkpoints_with_deltalake.py"),
+        "by a process of its own ([log-upkeep.md](log-upkeep.md)), every hundred versions if the table does not say; "
+        "with Delta every ten",
+        (
+            "spark/test_log_upkeep.py::test_the_versions_that_have_checkpoints_and_the_table_opens_from_the_newest",
+            "spark/test_log_upkeep.py::test_what_has_expired_is_cleaned_up_with_a_checkpoint",
+            "interop/test_checkpoints.py",
+            "interop/test_checkpoints_with_deltalake.py",
+        ),
     ),
     Row(
-        "a commit that is refused says why in the first line",
-        "always",
+        "a write that is refused says why in the first line",
+        "always; with Delta a batch write does in the second, after one of py4j's",
         (
+            "spark/test_reasons_alike.py",
             "spark/test_failures.py::test_a_commit_that_no_longer_fits",
             "interop/test_rules.py::test_the_reason_is_the_first_line",
         ),
@@ -329,7 +345,7 @@ ROWS = (
     Row(
         "delta-spark beside it on S3, which puts versions without a condition",
         "noticed and made up for",
-        ("process/test_overwriting_writers.py",),
+        ("process/test_overwriting_writers.py::test_delta_spark_itself", "process/test_overwriting_writers.py"),
     ),
 )
 

@@ -98,10 +98,11 @@ def shown(frame) -> list[str]:
     return sorted(repr(row) for row in frame.collect())
 
 
+@pytest.mark.both_writers
 def test_delta_spark_reads_what_was_written(spark, rows, tables):
     ours, theirs = (spark.read.format("delta").load(str(table)) for table in tables)
     assert ours.schema == theirs.schema
-    assert shown(ours) == shown(rows)
+    assert shown(ours) == shown(theirs) == shown(rows)
 
 
 def test_deltalake_reads_what_was_written(rows, tables):
@@ -114,6 +115,7 @@ def test_deltalake_reads_what_was_written(rows, tables):
 NAN_FILTERS = ["double > 2", "double = double('nan')", "not (single < 3)", "single in (float('nan'), float(1.5))"]
 
 
+@pytest.mark.both_writers
 def test_filters_find_nan_as_in_a_table_of_delta_spark(spark, tables):
     """NaN shares a row group with other numbers here; `test_filters.py` asks for everything else."""
     found = []
@@ -125,6 +127,7 @@ def test_filters_find_nan_as_in_a_table_of_delta_spark(spark, tables):
     assert {n for n, _ in found[0]} == set(range(len(NAN_FILTERS)))
 
 
+@pytest.mark.both_writers
 def test_bounds_that_delta_spark_answers_from_statistics(spark, tmp_path):
     """It reads no file for these, and must not show a sign of zero that is not there."""
     rows = spark.sql("select * from values (0d, 1d, float(2), 1), (1d, double('nan'), float(0), null) as t(a, b, c, d)")
@@ -179,6 +182,7 @@ EMPTY = "decode(unhex(''), 'utf-8')"
 NOT_FOR_DELTALAKE = "decimal(11,2)"
 
 
+@pytest.mark.both_writers
 @pytest.mark.parametrize(
     ("types", "by_deltalake"),
     [([each for each in PARTITION_VALUES if each != NOT_FOR_DELTALAKE], True), ([NOT_FOR_DELTALAKE], False)],

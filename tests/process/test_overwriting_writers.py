@@ -122,6 +122,7 @@ def test_a_restart_finds_what_was_written_over_meanwhile(table, put_held_back):
     asyncio.run(scenario())
 
 
+@pytest.mark.both_writers
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_delta_spark_itself(table, proxy):

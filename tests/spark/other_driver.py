@@ -78,8 +78,12 @@ def _merged(spark: Any, table: Path) -> dict:
     source = Source(table.with_suffix(".input"))
     source.add([2])
     run(source.frame(spark).select("id"), table, table.with_suffix(".c"))
+    # Delta's own writer does it.
+    rows = spark.range(3, 4).selectExpr("id", "id AS more").write.format("delta").mode("append")
+    rows.save(str(table))
     spark.conf.unset(setting)
-    return {"refusals": refusals, "ids": quick_ids(table)}
+    columns = spark.read.format("delta").load(str(table)).columns
+    return {"refusals": refusals, "ids": quick_ids(table), "columns": columns}
 
 
 def committer_gone(directory: Path) -> dict:

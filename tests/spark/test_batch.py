@@ -34,19 +34,6 @@ def test_a_batch_creates_a_table_and_appends_to_it(spark, tmp_path):
     assert (table / "region=r1").is_dir()
 
 
-def test_history_shows_what_deltas_own_writers_show(spark, tmp_path):
-    table = tmp_path / "orders"
-    append(spark.range(10), table, userMetadata="nightly load")
-    newest, created = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").collect()
-    assert (created.operation, newest.operation) == ("CREATE TABLE", "WRITE")
-    assert newest.operationParameters["mode"] == "Append"
-    assert newest.operationMetrics["numOutputRows"] == "10"
-    assert int(newest.operationMetrics["numFiles"]) == 2
-    assert newest.isBlindAppend is True
-    assert newest.engineInfo.startswith("lakecommit/")
-    assert newest.userMetadata == "nightly load"
-
-
 def test_deltas_own_writer_and_ours_take_turns(spark, tmp_path):
     table = tmp_path / "orders"
     for number, sink in enumerate(["delta", "lakecommit", "delta", "lakecommit"]):
@@ -157,13 +144,6 @@ def test_a_new_table_with_column_mapping(spark, tmp_path, mode):
     append(frame, table)
     read = spark.read.format("delta").load(str(table))
     assert sorted(map(tuple, read.collect())) == sorted([(i, f"n{i}") for i in range(20)] * 2)
-
-
-@pytest.mark.parametrize("mode", ["error", "ignore"])
-def test_other_modes_are_a_clear_error(spark, tmp_path, mode):
-    with pytest.raises(Exception, match=r"append|Append"):
-        spark.range(3).write.format("lakecommit").mode(mode).save(str(tmp_path / "orders"))
-    assert not (tmp_path / "orders").exists()
 
 
 @pytest.mark.parametrize(

@@ -126,12 +126,13 @@ def test_what_is_pending_during_the_upgrade_is_recovered(spark, source, table, m
     assert ids(spark, table) == [0, 1]
 
 
+@both
 @pytest.mark.soak
-def test_a_stream_that_reads_its_own_target_makes_no_blind_appends(spark, source, table):
+def test_a_stream_that_reads_its_own_target_makes_no_blind_appends(spark, source, table, sink):
     source.add([0])
-    run(source.frame(spark), table, f"{table}.checkpoint")
+    run(source.frame(spark), table, f"{table}.checkpoint", sink=sink)
     own = spark.readStream.format("delta").load(str(table))
-    run(own.selectExpr("id + 1 AS id", "region"), table, f"{table}.own")
+    run(own.selectExpr("id + 1 AS id", "region"), table, f"{table}.own", sink=sink)
     history = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").collect()
     assert [(row.operation, row.isBlindAppend) for row in history if "STREAMING" in row.operation] == [
         ("STREAMING UPDATE", False),

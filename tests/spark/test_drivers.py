@@ -17,12 +17,14 @@ def test_without_register_spark_finds_the_source_and_workers_commit_inline(one_d
     assert seen["repeated_files"] == 0, "the tasks of a sealed epoch write nothing, also inline"
 
 
+@pytest.mark.both_writers
 def test_without_register_a_session_that_wants_schemas_merged_has_to_say_so_in_each_write(one_driver):
     """Spark fails by itself, before lakecommit is asked: docs/when-something-is-wrong.md says what to do."""
     seen = one_driver["inline"]["merged"]
     (refusal,) = seen["refusals"]
     assert "AssertionError: assertion failed" in refusal
-    assert seen["ids"] == [1, 2]
+    assert seen["ids"] == [1, 2, 3]
+    assert seen["columns"] == ["id", "more"]
 
 
 # In one session: test_unreachable.py.

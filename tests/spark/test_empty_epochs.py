@@ -12,6 +12,18 @@ from .streams import SCHEMA, Source, quick_ids, run
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
+def test_epochs_without_rows_in_the_history(spark, tmp_path, sink):
+    """Delta's sink makes a version for each; here the seal says that it is done."""
+    source, table = Source(tmp_path / "input"), tmp_path / "table"
+    for numbers in ([0], [], [1]):
+        source.add(numbers)
+    run(source.frame(spark), table, tmp_path / "c", sink=sink)
+    assert quick_ids(table) == [0, 1]
+    history = [entry["operation"] for entry in deltalake.DeltaTable(str(table)).history()]
+    assert history == (["STREAMING UPDATE"] * 3 if sink == "delta" else ["STREAMING UPDATE"] * 2 + ["CREATE TABLE"])
+
+
 @pytest.mark.parametrize("partitions", [pytest.param(None, marks=pytest.mark.soak), 3], ids=["no tasks", "empty tasks"])
 def test_an_epoch_without_rows_is_sealed_and_has_no_snapshot(spark, tmp_path, partitions):
     source, table = Source(tmp_path / "input"), tmp_path / "table"

@@ -55,3 +55,29 @@ def test_the_sessions_own_settings_of_s3_suffice(spark, tmp_path, local_s3, capl
     assert place.location in logged
     shown = (logged, "".join(capfd.readouterr()), spark_log(), str(refused.value))
     assert [text for text in shown if SECRET in text] == []
+
+
+# What each says of an option, for a table at this location; "" where it writes.
+OPTIONS = [
+    # Delta's writer asks Hadoop for a class of that name, so that the option does count there.
+    ("fs.nowhere.impl", "nowhere://b/t", "Class of.nobody.Files not found", "the scheme nowhere: is not known"),
+    ("fs.nowhere.impl", "{}", "", "fs.nowhere.impl is a setting of Hadoop's, .* or set store.* options instead"),
+    ("fs.s3a.impl", "{}", "", "fs.s3a.impl is a setting .* or set store.access_key_id, store.endpoint and the other"),
+    ("fs.s3a.access.key", "{}", "", ""),
+    ("fs.s3a.encryption.algorithm", "s3a://b/t", "S3AFileSystem not found", "set store.server_side_encryption, too"),
+]
+
+
+@pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
+def test_hadoops_settings_as_options_of_a_write(spark, tmp_path, sink):
+    """Delta's S3 is one of Hadoop's, which is not there: tests/process/test_hadoops_settings.py has it."""
+    for number, (option, location, *messages) in enumerate(OPTIONS):
+        table, message = tmp_path / str(number), messages[sink == "lakecommit"]
+        writer = spark.range(1).write.format(sink).mode("append").option(option, "of.nobody.Files")
+        if not message:
+            writer.save(location.format(table))
+            assert list(table.glob("*.parquet"))
+            continue
+        with pytest.raises(Exception, match=message):
+            writer.save(location.format(table))
+        assert not table.exists()

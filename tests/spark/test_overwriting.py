@@ -70,6 +70,16 @@ def test_the_partitions_that_match_a_condition(spark, table, sink):
     assert rows(spark, table) == [(0, "a"), (2, None), (10, "b"), (11, "b")]
 
 
+def test_a_condition_on_another_column(spark, table, sink):
+    """Delta's writer replaces rows of files for it; here nothing less than a file is replaced."""
+    if sink == "lakecommit":
+        with pytest.raises(Exception, match=r"lakecommit\..*replaceWhere.*\bid\b.*partition"):
+            write(by_day(spark, "x", first=1), table, sink, replaceWhere="id = 1")
+    else:
+        write(by_day(spark, "x", first=1), table, sink, replaceWhere="id = 1")
+    assert rows(spark, table) == [(0, "a"), (1, "b" if sink == "lakecommit" else "x"), (2, None)]
+
+
 def test_a_repeated_txn_version_replaces_nothing(spark, table, sink):
     write(by_day(spark, "x"), table, sink, txnAppId="job", txnVersion=4)
     write(by_day(spark, "y"), table, sink, mode="append")

@@ -28,8 +28,8 @@ def append(table, *numbers: int) -> None:
     deltalake.write_deltalake(str(table), pa.table({"id": pa.array(numbers, pa.int64())}), mode="append")
 
 
-def overwrite(frame, table, **options) -> None:
-    frame.write.format("lakecommit").mode("overwrite").options(**options).save(str(table))
+def overwrite(frame, table, sink="lakecommit", **options) -> None:
+    frame.write.format(sink).mode("overwrite").options(**options).save(str(table))
 
 
 def read(spark, table, kind: str):
@@ -46,15 +46,16 @@ def read(spark, table, kind: str):
 KINDS = ["filtered", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("plain", "joined", "by sql"))]
 
 
+@pytest.mark.parametrize("sink", [pytest.param("delta", marks=pytest.mark.soak), "lakecommit"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_append_before_the_write_is_called_is_read(spark, table, kind):
+def test_an_append_before_the_write_is_called_is_read(spark, table, kind, sink):
     before = read(spark, table, kind)
     append(table, 10)
-    overwrite(before, table)
+    overwrite(before, table, sink)
     kept = [0, 2] if kind == "filtered" else [0, 1, 2]
     assert quick_ids(table) == [*kept, 10]
     # The same frame once more, whose first version is long gone.
-    overwrite(before, table)
+    overwrite(before, table, sink)
     assert quick_ids(table) == [*kept, 10]
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+from pathlib import Path
+
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
 
@@ -52,22 +56,55 @@ def test_types_that_no_table_has(spark, tmp_path, sink):
     assert not list(tmp_path.rglob("new/**/*.parquet"))
 
 
-def test_locations_of_stores_that_nobody_knows(spark, sink):
-    """Of `~` and others the unit tests tell."""
-    refused = {"delta": "No FileSystem for scheme", "lakecommit": "the scheme {} is not known; (write|for)"}
-    for scheme in ("dbfs:", "nowhere:"):
-        with pytest.raises(Exception, match=refused[sink].format(scheme)):
-            append(spark.range(1), f"{scheme}/mnt/orders", sink)
+# What each says of a location; "" where it takes it for a directory of that name.
+LOCATIONS = {
+    "dbfs:/mnt/x": ('No FileSystem for scheme "dbfs"', "the scheme dbfs: is not known; write the location"),
+    "nowhere:/x": ('No FileSystem for scheme "nowhere"', "the scheme nowhere: is not known; for a directory"),
+    "s3:/bucket/x": ('No FileSystem for scheme "s3"', "write s3:// with two slashes, s3://bucket/x"),
+    "hdfs:/x": ("Incomplete HDFS URI, no host: hdfs:/x", "the scheme hdfs: is not known; only object stores"),
+    "~nobody-{}/x": ("", "~nobody-{} is no home directory"),
+}
 
 
-def test_no_mode_at_all(spark, tmp_path, sink):
-    """Delta's writer makes a new table; Spark asks no Python data source whether there is one."""
+def test_locations_that_cannot_be_meant(spark, tmp_path, sink):
+    """What `~` alone is, the unit tests tell."""
+    where = spark.range(1).selectExpr("java_method('java.lang.System', 'getProperty', 'user.dir') AS d").first().d
+    for pattern, messages in LOCATIONS.items():
+        location, message = pattern.format(tmp_path.name), messages[sink == "lakecommit"].format(tmp_path.name)
+        first = Path(where) / location.partition("/")[0]
+        try:
+            if message:
+                with pytest.raises(Exception, match=re.escape(message)):
+                    append(spark.range(1), location, sink)
+            else:
+                append(spark.range(1), location, sink)
+            assert first.exists() == (not message)
+        finally:
+            shutil.rmtree(first, ignore_errors=True)
+
+
+# Delta's writer asks whether there is a table, and Spark asks that of no Python data source.
+MODES = {"error": "DELTA_PATH_EXISTS", "ignore": "", None: "DELTA_PATH_EXISTS"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes_that_ask_whether_there_is_a_table(spark, tmp_path, sink, mode):
     table = tmp_path / "orders"
+
+    def write() -> None:
+        writer = spark.range(1).write.format(sink)
+        (writer if mode is None else writer.mode(mode)).save(str(table))
+
     if sink == "delta":
-        spark.range(1).write.format(sink).save(str(table))
-    with pytest.raises(Exception, match="DELTA_PATH_EXISTS" if sink == "delta" else r"(?i)append"):
-        spark.range(1).write.format(sink).save(str(table))
+        write()
+    refused = MODES[mode] if sink == "delta" else 'either the "Append" or "Overwrite" mode'
+    if refused:
+        with pytest.raises(Exception, match=refused):
+            write()
+    else:
+        write()
     assert table.exists() == (sink == "delta")
+    assert sink == "lakecommit" or quick_ids(table) == [0]
 
 
 def test_a_json_stream_into_not_null(spark, tmp_path, sink):

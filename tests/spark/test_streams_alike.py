@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import deltalake
+import pyarrow.parquet as pq
 import pytest
 
 from .streams import EPOCH_BY_EPOCH, Source, ids, quick_ids
@@ -54,3 +56,57 @@ def test_rows_change_and_files_are_compacted_beside_a_stream(spark, tmp_path, si
     finally:
         query.stop()
     assert ids(spark, table) == [2, 10, 11, 12, 13, 100]
+
+
+def test_what_the_session_says(spark, tmp_path, sink):
+    """Metadata, properties of a new table, rows and codec of a file; a transaction of batches is none of epochs."""
+    source, table = Source(tmp_path / "input"), tmp_path / "orders"
+    settings = {
+        "spark.databricks.delta.commitInfo.userMetadata": "nightly",
+        "spark.databricks.delta.properties.defaults.appendOnly": "true",
+        "spark.databricks.delta.write.txnAppId": "job",
+        "spark.databricks.delta.write.txnVersion": "1",
+        "spark.sql.files.maxRecordsPerFile": "2",
+        "spark.sql.parquet.compression.codec": "gzip",
+    }
+    before = {key: spark.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        for numbers in ([0, 1, 2], [3]):
+            source.add(numbers)
+            writer = writer_of(source.frame(spark).coalesce(1), table, sink).trigger(availableNow=True)
+            writer.start(str(table)).awaitTermination()
+    finally:
+        for key, value in before.items():
+            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
+    assert quick_ids(table) == [0, 1, 2, 3]
+    files = [pq.ParquetFile(path).metadata for path in table.rglob("*.parquet") if "_delta_log" not in path.parts]
+    assert sorted(file.num_rows for file in files) == [1, 1, 2]
+    assert {file.row_group(0).column(0).compression for file in files} == {"GZIP"}
+    history = deltalake.DeltaTable(str(table))
+    assert history.metadata().configuration["delta.appendOnly"] == "true"
+    assert [each.get("userMetadata") for each in history.history(2)] == ["nightly", "nightly"]
+
+
+# What each says of it, and whether `start()` does.
+CANNOT_RUN = {
+    "update": ("DELTA_UNSUPPORTED_OUTPUT_MODE", r'outputMode\("update"\) is not available'),
+    "no path": ("'path' is not specified", "the stream has no location to write to"),
+    "continuous": ("Unknown type of trigger", "a continuous trigger is not available"),
+}
+
+
+@pytest.mark.parametrize("what", CANNOT_RUN)
+def test_what_no_sink_can_run(spark, tmp_path, sink, what):
+    """Delta's sink lets a query with a continuous trigger start, which then fails."""
+    table = tmp_path / "orders"
+    writer = writer_of(spark.readStream.format("rate").load(), table, sink)
+    writer = writer.outputMode("update") if what == "update" else writer
+    writer = writer.trigger(continuous="1 second") if what == "continuous" else writer
+    started = []
+    with pytest.raises(Exception, match=CANNOT_RUN[what][sink == "lakecommit"]):
+        started.append(writer.start() if what == "no path" else writer.start(str(table)))
+        started[0].awaitTermination(120)
+    assert len(started) == (what == "continuous" and sink == "delta")
+    assert not table.exists()
