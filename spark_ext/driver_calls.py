@@ -3,11 +3,11 @@
 Tables by name are among that: `saveAsTable("db.orders")` is `save()` with the location of the table, and `toTable(…)`
 is `start()` with it; the session's catalog says where that is.
 
-Spark drops the columns of `writeStream.partitionBy(…)` and refuses those of `write.partitionBy(…)`, and so it does
-with those of `clusterBy(…)`. Of a stream that
-cannot run it tells after the start, or only in its log. And pyspark puts a line of its own before what a task of a
-batch write says. And a session that wants schemas merged has to say so in each write. And it asks for the files of
-what a write reads before it asks for the writer: rows that others add in between would be replaced unread.
+Spark drops the columns of `writeStream.partitionBy(…)` and refuses those of `write.partitionBy(…)`, and so it does with
+those of `clusterBy(…)`. Of a stream that cannot run it tells after the start, or only in its log. And pyspark puts a
+line of its own before what a task of a batch write says. And a session that wants schemas merged has to say so in each
+write. And it asks for the files of what a write reads before it asks for the writer: rows that others add in between
+would be replaced unread.
 
 So `register` wraps these methods of pyspark, once in a process: those of classic sessions in `classic_calls`, those
 of Spark Connect in `connect_calls`. Calls with another format go on as they are. Columns, trigger and mode are known to

@@ -265,7 +265,7 @@ class Options:
         values="a duration such as 30s or 2 minutes, up to a day; 0 for no spacing",
         help=(
             "The time between two table versions while the query catches up with what its source held when it started: "
-            "few large ones instead of many small ones."
+            "few large ones instead of many small ones. A Parquet directory has one an epoch in any case."
         ),
     )
     event_time_column: str | None = option(
