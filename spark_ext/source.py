@@ -14,7 +14,6 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from lakecommit.reading.batch import Pinned
-from lakecommit.service.wire import Answer
 from lakecommit.spark_ext.readers import BatchReader, pinned_for, pinned_schema, read_options, told_of
 from lakecommit.spark_ext.stream_reader import StreamReader
 from lakecommit.spark_ext.worker_calls import worker_call
@@ -30,7 +29,6 @@ class LakecommitDataSource(DataSource):
 
     _pickled = False
     _pinned: Pinned | None = None
-    _told: Answer | None = None
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -46,15 +44,15 @@ class LakecommitDataSource(DataSource):
 
     @worker_call("opening a table")
     def schema(self) -> StructType:
-        """Pins the version that a batch read is of, and what the session says of it: Spark keeps what is pickled after
-        this."""
-        self._told = told_of(self.options)
-        self._pinned, schema = pinned_schema(read_options(self.options, self._told, streaming=None))
+        """Pins the version that a batch read is of: Spark keeps what is pickled after this."""
+        told = told_of(self.options)
+        self._pinned, schema = pinned_schema(read_options(self.options, told, streaming=None))
         return schema
 
     @worker_call("opening a table")
     def reader(self, schema: StructType) -> DataSourceReader:
-        told = self._told or told_of(self.options)
+        # Asked for each action: what the session says of credentials may be newer than the frame.
+        told = told_of(self.options)
         options = read_options(self.options, told, streaming=False)
         return BatchReader(options, self._pinned or pinned_for(options, self._frame), schema, told.side_by_side)
 

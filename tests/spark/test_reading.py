@@ -81,10 +81,13 @@ def test_tables_by_name(spark, table):
 
 
 def test_a_session_sets_defaults(spark, table):
+    """They are asked for by each action: credentials may be newer than a frame."""
+    loaded = ours(spark, table)
     spark.conf.set("spark.lakecommit.splitSize", "what")
     try:
-        with pytest.raises(Exception, match="option splitSize is 'what'"):
-            ours(spark, table).count()
+        for frame in (lambda: ours(spark, table), lambda: loaded):
+            with pytest.raises(Exception, match="option splitSize is 'what'"):
+                frame().count()
     finally:
         spark.conf.unset("spark.lakecommit.splitSize")
 
