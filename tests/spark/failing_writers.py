@@ -40,7 +40,7 @@ class FailingDataSource(LakecommitDataSource):
         return _FailingBatchWriter(dict(self.options), schema.json(), overwrite=overwrite)
 
     def streamWriter(self, schema, overwrite):  # noqa: N802 (Spark's name)
-        return _FailingStreamWriter(dict(self.options), schema.json(), plans=not self._pickled)
+        return _FailingStreamWriter(dict(self.options), schema.json(), complete=overwrite, plans=not self._pickled)
 
 
 class _Failing:

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 (as every Spark user writes it)
 
-import lakecommit
-
 from .streams import SCHEMA, Source, run
 
 PARQUET = {"tableFormat": "parquet"}
@@ -201,7 +199,6 @@ def test_a_directory_that_was_deleted_and_made_again_is_noticed(spark, tmp_path,
     source.add([1])
     run(source.frame(spark), table, tmp_path / "c", options=PARQUET)
     shutil.rmtree(table)
-    lakecommit.drain()
     source.add([2])
     with pytest.raises(Exception, match=r"was made anew|has neither a mark nor a seal|is not the directory"):
         run(source.frame(spark), table, tmp_path / "c", options=PARQUET)
