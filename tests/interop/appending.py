@@ -20,9 +20,9 @@ from lakecommit.formats.delta.table import DeltaFormat
 from lakecommit.model import DataFile
 from lakecommit.schema import DataType, Field, Primitive, Struct, parse
 from lakecommit.storage.location import open_store
+from lakecommit.writing.encode import encode
 from lakecommit.writing.settings import WriterSettings
 from tests.unit.formats.delta.fakes import change, run
-from tests.unit.writing.tools import encode_all
 
 _ARROW = {
     "long": pa.int64(),
@@ -62,11 +62,29 @@ def append(
 
 
 def write_encoded(
-    path: Path, schema: str, table: pa.Table, settings: WriterSettings, properties: Mapping[str, str] | None = None
+    path: Path,
+    schema: str,
+    table: pa.Table,
+    settings: WriterSettings,
+    properties: Mapping[str, str] | None = None,
+    partition_by: Sequence[str] = (),
 ) -> None:
     """The rows as a new table, in files from the encoder."""
     delta = delta_at(path)
-    _commit_encoded(path, delta, run(delta.create(schema, (), properties or {})), schema, table, settings)
+    state = run(delta.create(schema, tuple(partition_by), properties or {}))
+    _commit_encoded(path, delta, state, schema, table, settings)
+
+
+def create_empty(path: Path, schema: str, partition_by: Sequence[str]) -> None:
+    """A table of a schema in which some fields may not be null, as others make it."""
+    features = {"readerFeatures": ["timestampNtz"], "writerFeatures": ["timestampNtz", "invariants", "appendOnly"]}
+    metadata = {"id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}}, "schemaString": schema}
+    actions = [
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}},
+        {"metaData": {**metadata, "partitionColumns": [*partition_by], "configuration": {}, "createdTime": 0}},
+    ]
+    (path / "_delta_log").mkdir(parents=True)
+    (path / "_delta_log" / f"{0:020d}.json").write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
 
 
 def append_encoded(path: Path, schema: str, table: pa.Table, settings: WriterSettings) -> None:
@@ -80,11 +98,18 @@ def append_encoded(path: Path, schema: str, table: pa.Table, settings: WriterSet
 def _commit_encoded(
     path: Path, delta: DeltaFormat, state: DeltaState, schema: str, table: pa.Table, settings: WriterSettings
 ) -> None:
-    encoded = encode_all(table.to_batches(), delta.plan(state, schema, None), settings)
+    unique = uuid.uuid4()
+    named = encode(
+        table.to_batches(), delta.plan(state, schema, None), settings, lambda number: f"{unique}-{number}.parquet"
+    )
+    encoded = list(named)
     for file in encoded:
+        (path / file.path).parent.mkdir(parents=True, exist_ok=True)
         (path / file.path).write_bytes(file.spool.body())
     now = SystemClock().wall_ms()
-    files = tuple(DataFile(file.path, {}, file.rows, file.size_bytes, file.stats, now) for file in encoded)
+    files = tuple(
+        DataFile(file.path, file.partition_values, file.rows, file.size_bytes, file.stats, now) for file in encoded
+    )
     run(delta.commit(state, change(*files, id=str(uuid.uuid4()), holds=(Held("q", run=(1, 1)),))))
 
 

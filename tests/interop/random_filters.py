@@ -1,92 +1,117 @@
-"""Random conditions in SQL on the columns of `random_rows`, most of them such that Spark skips rows by them."""
+"""Random conditions in SQL on columns of random rows, most of them such that Spark skips rows by them."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle, islice
 from typing import Any
 
-from tests.interop.random_rows import KINDS, PATHS, Kind, RandomRows
+from hypothesis.strategies import DrawFn
+
+from tests.interop.random_rows import PATHS, RandomRows
+from tests.interop.random_values import KINDS, Kind, chance, kept, pick
 
 _OPERATORS = ["=", "<", "<=", ">", ">=", "<>", "<=>"]
-_NESTED = ["record", "record.deep", "list", "dictionary", "records"]
+_NOT = ["", "not "]
+_STRUCTURES = ["record", "record.deep", "list", "dictionary", "records"]
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 
 
-def conditions(rng: random.Random, rows: RandomRows, count: int) -> list[str]:
-    """Each path has its turn, floating-point ones more often: of these there is most to say."""
+def conditions(draw: DrawFn, rows: RandomRows, count: int) -> list[str]:
+    """On rows of `random_rows.SCHEMA`: floating-point columns first, of which there is most to say, and then each path
+    in its turn, from one of them on."""
     floats = [path for path, kind in PATHS.items() if kind.name in ("float", "double")]
-    paths = [*floats, *PATHS, "nested", *floats]
-    return [_condition(rng, rows, paths[number % len(paths)]) for number in range(count)]
+    paths = [*PATHS, "structures"]
+    start = pick(draw, range(len(paths)))
+    asked = [_condition(draw, rows, path) for path in [*floats, *islice(cycle(paths), start, start + count)][:count]]
+    return [condition for condition in asked if kept(draw)]
 
 
-def _condition(rng: random.Random, rows: RandomRows, path: str) -> str:
-    first = _nested(rng, rows) if path == "nested" else _simple(rng, rows, path)
-    chance = rng.random()
-    if chance < 0.15:
+def _condition(draw: DrawFn, rows: RandomRows, path: str) -> str:
+    first = _on_structure(draw, rows) if path == "structures" else _simple(draw, rows, path)
+    if chance(draw, 15):
         return f"not ({first})"
-    if chance < 0.35:
-        second = _simple(rng, rows, rng.choice([path, rng.choice([*PATHS])]) if path in PATHS else "c_double")
-        joined = f"({first}) {rng.choice(['and', 'or'])} ({second})"
-        return f"not ({joined})" if rng.random() < 0.3 else joined
+    if chance(draw, 25):
+        second = _simple(draw, rows, pick(draw, [path if path in PATHS else "c_double", *PATHS]))
+        joined = f"({first}) {pick(draw, ['and', 'or'])} ({second})"
+        return f"not ({joined})" if chance(draw, 30) else joined
     return first
 
 
-def _simple(rng: random.Random, rows: RandomRows, path: str) -> str:
-    numbers = {name: rows.known.get(f"c_{name}", []) for name in _NUMBERS}
-    return comparison(rng, path, PATHS[path], rows.known[path], numbers)
+def _simple(draw: DrawFn, rows: RandomRows, path: str) -> str:
+    numbers = {name: rows.known[(f"c_{name}",)] for name in _NUMBERS}
+    return comparison(draw, path, PATHS[path], rows.known[tuple(path.split("."))], numbers)
 
 
-def comparison(
-    rng: random.Random, path: str, kind: Kind, known: Sequence[Any], numbers: Mapping[str, Sequence[Any]]
-) -> str:
+def comparison(draw: DrawFn, path: str, kind: Kind, known: Sequence[Any], numbers: Mapping[str, Sequence[Any]]) -> str:
     """A condition on one path with `known` values of its kind, and with those that `numbers` has of other kinds."""
 
     def literal() -> str:
-        return kind.literal(rng.choice(known))
+        return kind.literal(pick(draw, known))
 
-    forms = [
-        lambda: f"{path} {rng.choice(_OPERATORS)} {literal()}",
-        lambda: f"{path} {rng.choice(_OPERATORS)} {literal()}",
-        lambda: f"{literal()} {rng.choice(_OPERATORS)} {path}",
-        lambda: f"not ({path} {rng.choice(_OPERATORS)} {literal()})",
-        lambda: f"{path} in ({literal()}, {literal()}{rng.choice(['', ', null'])})",
+    def operator() -> str:
+        return pick(draw, _OPERATORS)
+
+    forms: list[Callable[[], str]] = [
+        lambda: f"{path} {operator()} {literal()}",
+        lambda: f"{path} {operator()} {literal()}",
+        lambda: f"{literal()} {operator()} {path}",
+        lambda: f"not ({path} {operator()} {literal()})",
+        lambda: f"{path} in ({literal()}, {literal()}{pick(draw, ['', ', null'])})",
         lambda: f"{path} in ({', '.join(literal() for _ in range(12))})",
         lambda: f"{path} not in ({literal()}, {literal()})",
-        lambda: f"{path} {rng.choice(['', 'not '])}between {literal()} and {literal()}",
-        lambda: f"{path} is {rng.choice(['', 'not '])}null",
+        lambda: f"{path} {pick(draw, _NOT)}between {literal()} and {literal()}",
+        lambda: f"{path} is {pick(draw, _NOT)}null",
         lambda: f"{path} <=> null",
         lambda: f"coalesce({path}, {literal()}) = {literal()}",
     ]
     if kind.name in ("float", "double"):
-        forms += [lambda: f"isnan({path})", lambda: f"{path} {rng.choice(_OPERATORS)} {kind.name}('nan')"]
+        forms += [lambda: f"isnan({path})", lambda: f"{path} {operator()} {kind.name}('nan')"]
     if kind.name in _NUMBERS:
         # Spark compares in the wider type, or moves the cast to the literal.
-        other = rng.choice(_NUMBERS)
-        value = rng.choice([*numbers.get(other, []), 0])
-        forms += [lambda: f"{path} {rng.choice(_OPERATORS)} {KINDS[other].literal(value)}"]
+        def of_another_type() -> str:
+            other = pick(draw, _NUMBERS)
+            return f"{path} {operator()} {KINDS[other].literal(pick(draw, [0, *numbers.get(other, [])]))}"
+
+        forms.append(of_another_type)
     if kind.name == "string":
-        text = rng.choice(known)
-        start = kind.literal(text[: rng.randint(0, len(text))])
-        forms += [lambda: f"{rng.choice(['startswith', 'endswith', 'contains'])}({path}, {start})"] * 3
-    return rng.choice(forms)()
+
+        def part() -> str:
+            start = kind.literal(pick(draw, known)[: pick(draw, [0, 1, 2, 31, 32, 33, 5000])])
+            return f"{pick(draw, ['startswith', 'endswith', 'contains'])}({path}, {start})"
+
+        forms += [part] * 3
+    return pick(draw, forms)()
 
 
-def _nested(rng: random.Random, rows: RandomRows) -> str:
-    double = KINDS["double"].literal(rng.choice(rows.known["c_double"]))
-    single = KINDS["float"].literal(rng.choice(rows.known["c_float"]))
-    operator = rng.choice(_OPERATORS)
-    return rng.choice(
-        [
-            f"{rng.choice(_NESTED)} is {rng.choice(['', 'not '])}null",
-            f"get(list, 0) {operator} {double}",
-            f"array_contains(list, {double})",
-            f"exists(list, e -> e {operator} {double})",
-            f"list {operator} array({double})",
-            f"dictionary['a'] {operator} {single}",
-            f"records {operator} array(named_struct('x', {double}))",
-            f"array_contains(records.x, {double})",
-            f"size(list) = {rng.randint(-1, 2)}",
-            f"record.deep {operator} named_struct('double', {double}, 'date', date'1970-01-01')",
-        ]
-    )
+def _on_structure(draw: DrawFn, rows: RandomRows) -> str:
+    def literal(kind: str, *path: str) -> str:
+        return KINDS[kind].literal(pick(draw, rows.known[path]))
+
+    def element() -> str:
+        return literal("double", "list", "element")
+
+    def value() -> str:
+        return literal("double", "records", "element", "x")
+
+    def deep() -> str:
+        number, day = literal("double", "record", "deep", "double"), literal("date", "record", "deep", "date")
+        return f"named_struct('double', {number}, 'date', {day})"
+
+    def entry() -> str:
+        return f"dictionary[{literal('string', 'dictionary', 'key')}]"
+
+    operator = pick(draw, _OPERATORS)
+    forms: list[Callable[[], str]] = [
+        lambda: f"{pick(draw, _STRUCTURES)} is {pick(draw, _NOT)}null",
+        lambda: f"get(list, 0) {operator} {element()}",
+        lambda: f"array_contains(list, {element()})",
+        lambda: f"exists(list, e -> e {operator} {element()})",
+        lambda: f"list {operator} array({element()})",
+        lambda: f"{entry()} {operator} {literal('float', 'dictionary', 'value')}",
+        lambda: f"records {operator} array(named_struct('x', {value()}))",
+        lambda: f"array_contains(records.x, {value()})",
+        lambda: f"size(list) = {pick(draw, [0, 1, 2, -1])}",
+        lambda: f"record.deep {operator} {deep()}",
+    ]
+    return pick(draw, forms)()

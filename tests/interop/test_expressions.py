@@ -5,16 +5,17 @@ Random rows of every type are asked random expressions, all in one query; those 
 
 from __future__ import annotations
 
-import random
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import assume
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from lakecommit import schema as schemas
 from lakecommit.expressions.binding import bind
@@ -23,11 +24,12 @@ from lakecommit.expressions.errors import EvaluationFailed, Unsupported
 from lakecommit.expressions.parser import parse
 from lakecommit.expressions.syntax import sql
 from lakecommit.schema import describe
-from tests.interop.random_expressions import RandomExpressions
-from tests.interop.random_rows import RandomRows
+from tests.interop.examples import examples
+from tests.interop.random_expressions import expressions
+from tests.interop.random_rows import SCHEMA, RandomRows, rows_of
+from tests.interop.random_values import pick
 
-ROWS = 40
-EXPRESSIONS = 150
+EXPRESSIONS = 75
 # How many of those that fail are asked of Spark, each of which is a query.
 FAILING = 4
 ZONES = ["America/New_York", "UTC", "Asia/Kolkata", "+02:00", "Pacific/Apia", "Europe/London", "America/Sao_Paulo"]
@@ -36,18 +38,33 @@ KINDS = ["boolean", "boolean", "boolean", "number", "number", "number", "string"
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def settings(spark: SparkSession):
-    yield spark.conf
+@dataclass(frozen=True)
+class Drawn:
+    rows: RandomRows
+    session: Session
+    texts: list[str]
+
+
+@st.composite
+def questions(draw: DrawFn) -> Drawn:
+    session = Session(ansi=pick(draw, [True, True, False]), zone=pick(draw, ZONES))
+    rows = draw(rows_of(SCHEMA, stretches=3))
+    # With the simplest table, which has none, every run begins.
+    assume(rows.rows)
+    return Drawn(rows, session, draw(expressions(KINDS, EXPRESSIONS)))
+
+
+@pytest.fixture(autouse=True)
+def settings_of_their_own(spark: SparkSession):
+    yield
     for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled"):
         spark.conf.unset(name)
 
 
 def evaluated(text: str, table: pa.Table, session: Session) -> tuple[Bound, pa.Array | None] | None:
     """None where it is refused, also for a letter that only Spark's Unicode may know; no values where it fails."""
-    schema = schemas.parse(from_arrow_schema(table.schema, prefer_timestamp_ntz=True).json())
     try:
-        bound = bind(parse(text), schema, session)
+        bound = bind(parse(text), SCHEMA, session)
     except Unsupported:
         return None
     columns = [column.combine_chunks() for column in table.columns]
@@ -88,21 +105,17 @@ def fails(frame: DataFrame, text: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 60))])
+@examples(seeds=[0], count=4, rounds=14, drawn=questions())
 def test_expressions_have_the_values_that_they_have_in_spark(
-    spark: SparkSession, settings: Any, tmp_path: Path, seed: int
+    spark: SparkSession, tmp_path_factory: Any, drawn: Drawn
 ) -> None:
-    rng = random.Random(seed)
-    table = RandomRows(rng, ROWS).table
-    pq.write_table(table, tmp_path / "rows.parquet")
-    frame = spark.read.parquet(str(tmp_path / "rows.parquet"))
-    session = Session(ansi=seed % 3 != 1, zone=rng.choice(ZONES))
-    settings.set("spark.sql.session.timeZone", session.zone)
-    settings.set("spark.sql.ansi.enabled", session.ansi)
-    made = RandomExpressions(rng)
-    texts = [made.make(rng.choice(KINDS)) for _ in range(EXPRESSIONS)]
-    found = {text: each for text in texts if (each := evaluated(text, table, session)) is not None}
-    assert len(found) > EXPRESSIONS / 3
+    table, session = drawn.rows.arrow, drawn.session
+    path = str(tmp_path_factory.mktemp("table") / "rows.parquet")
+    pq.write_table(table, path)
+    frame = spark.read.parquet(path)
+    spark.conf.set("spark.sql.session.timeZone", session.zone)
+    spark.conf.set("spark.sql.ansi.enabled", session.ansi)
+    found = {text: each for text in drawn.texts if (each := evaluated(text, table, session)) is not None}
     assert differences(frame, {text: each for text, each in found.items() if each[1] is not None}) == []
     failing = [text for text, (_, values) in found.items() if values is None]
     assert [text for text in failing[:FAILING] if not fails(frame, text)] == []

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 from lakecommit.schema import Field, Struct, parse
-from tests.interop.random_rows import Kind
 from tests.interop.random_schemas import Leaf
+from tests.interop.random_values import Kind
 
 INDEXED_COLUMNS = 32
 _EPOCH = datetime.datetime(1970, 1, 1)
